@@ -1,7 +1,8 @@
 //! Link arguments of the shared library.
 
 fn main() {
-    // Rust's thread-local destructors and the loop's threads outlive a dlclose: the library stays loaded once it is.
+    // The library stays loaded once it is opened, because Rust's thread-local destructors and the event
+    // loop's threads outlive a dlclose.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo:rerun-if-changed=build.rs");
 }

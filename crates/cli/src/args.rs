@@ -1,6 +1,6 @@
-//! The command line.
+//! Definition of the command line.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 use clap::{Parser, Subcommand};
@@ -12,13 +12,13 @@ use crate::commands::{
 };
 use crate::options::Colour;
 
-/// Simulates transports of AI-cluster fabrics, packet by packet.
+/// Simulates transports of AI-cluster fabrics, packet by packet
 #[derive(Debug, Parser)]
 #[command(name = "pathweave", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// When to use colours
+    /// Use of colours in the output
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Repeat a published evaluation and compare every number that it states
     Paper(PaperArgs),
-    /// Hold runs against other simulators and against exact laws
+    /// Compare runs with other simulators and with exact laws
     Validate(ValidateArgs),
     /// Run a scenario with all combinations of field values; resume an interrupted sweep
     Sweep(SweepArgs),

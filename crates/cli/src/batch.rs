@@ -1,4 +1,4 @@
-//! Many runs at a time, and how far they are together.
+//! Parallel execution of many runs, and their common progress.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -15,8 +15,8 @@ use crate::options::Bar;
 use crate::progress::clock;
 use crate::terminal;
 
-/// Calls `work` with each of `order`, `jobs` at a time. Each thread takes the next one that is free, until the user
-/// interrupts.
+/// Calls `work` with each index in `order`, in `jobs` threads. Each thread takes the next unclaimed index, until the
+/// user interrupts.
 pub(crate) fn in_threads(jobs: usize, order: &[usize], interrupt: &Interrupt, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -37,7 +37,7 @@ pub(crate) fn in_threads(jobs: usize, order: &[usize], interrupt: &Interrupt, wo
     });
 }
 
-/// Tells the batch how far a run is, and the run when to stop.
+/// Monitor that reports the progress of a run to the batch and stops the run on an interrupt.
 pub(crate) struct Watcher<'a> {
     index: usize,
     batch: &'a Batch,
@@ -54,7 +54,7 @@ impl Monitor for Watcher<'_> {
     }
 }
 
-/// How far all runs are together: one bar on a terminal, a line now and then elsewhere.
+/// Progress of all runs of a batch: one bar on a terminal, otherwise a line every few seconds.
 pub(crate) struct Batch {
     costs: Vec<f64>,
     labels: Vec<String>,
@@ -72,12 +72,12 @@ struct State {
     next_line: Instant,
 }
 
-/// Time between lines where there is no terminal.
+/// Interval between progress lines without a terminal.
 const LINE_EVERY: Wall = Wall::from_secs(5);
 const BAR_STEPS: u64 = 1_000;
 
 impl Batch {
-    /// Of so many runs, by what each costs in any unit, and what to call it.
+    /// Creates a batch. `costs` are the costs of the runs in any unit, `labels` their names.
     pub(crate) fn new(costs: Vec<f64>, labels: Vec<String>, quiet: bool, show: Bar) -> Self {
         let wanted = match show {
             Bar::Always => true,
@@ -94,17 +94,17 @@ impl Batch {
         Batch { costs, labels, started, bar, state: Mutex::new(state), quiet, live: None }
     }
 
-    /// Keeps `live` informed, too.
+    /// Reports progress to `live`, too.
     pub(crate) fn telling(self, live: Live) -> Self {
         Batch { live: Some(live), ..self }
     }
 
-    /// A monitor for run `index`.
+    /// Creates a monitor for run `index`.
     pub(crate) fn watch<'a>(&'a self, index: usize, interrupt: &'a Interrupt) -> Watcher<'a> {
         Watcher { index, batch: self, interrupt }
     }
 
-    /// So much of run `index` is done; `None`: it is over.
+    /// Sets the fraction of run `index` that is done, or with `None` marks the run as finished.
     pub(crate) fn update(&self, index: usize, part: Option<f64>) {
         if let (Some(live), None) = (&self.live, part) {
             live.over(index);
@@ -148,7 +148,7 @@ impl Batch {
         }
     }
 
-    /// A last line: how many runs, and how long they took.
+    /// Prints a final line with the number of runs and the elapsed time.
     pub(crate) fn finish(&self) {
         if let Some(live) = &self.live {
             live.close();

@@ -1,4 +1,4 @@
-//! One run: the simulator, watched, timed and interruptible.
+//! Execution of one run: the simulator with a monitor, timing, and interruption by the user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,22 +16,22 @@ use crate::interrupt::Interrupt;
 use crate::progress::{self, RunProgress};
 use crate::ranks::Company;
 
-/// A run and its figures.
+/// Result of a run and its summary.
 pub(crate) struct Finished {
     pub(crate) run: RunResult,
     pub(crate) summary: Summary,
 }
 
-/// What sees a run while it goes on.
+/// Observers of a run.
 #[derive(Default)]
 pub(crate) struct Seers<'t> {
-    /// Is shown its packets.
+    /// Tap for the packets of the run.
     pub(crate) tap: Option<&'t mut dyn Tap>,
-    /// Takes the records of its flows.
+    /// Stream for the records of its flows.
     pub(crate) flows: Option<FlowStream>,
 }
 
-/// Makes this run to its end, or to where the user interrupts it.
+/// Executes a run until its end or until the user interrupts it.
 pub(crate) fn execute(
     loaded: &Loaded,
     spec: &SimSpec,
@@ -54,7 +54,7 @@ pub(crate) fn execute(
     watcher.finish(run, flows, wall, used)
 }
 
-/// The share of this rank in a run of all of them. Rank 0 has its figures.
+/// Executes the share of this rank in a run of all ranks. Rank 0 returns the result.
 pub(crate) fn execute_among(
     company: &mut Company,
     loaded: &Loaded,
@@ -72,7 +72,7 @@ pub(crate) fn execute_among(
     let run = simulation.map(|simulation| simulation.watched_by(tap).recorded_by(sink).run(&mut watcher));
     let run = match run {
         Ok(run) => run,
-        // All have found the same.
+        // All ranks have found the same error.
         Err(why) if company.is_lead() => return Err(Failure::Scenario(loaded.sim_error(&why))),
         Err(_) => return Err(Failure::SaidByLead),
     };
@@ -83,12 +83,13 @@ pub(crate) fn execute_among(
 struct Watcher<'a> {
     progress: RunProgress,
     interrupt: &'a Interrupt,
-    /// Records cannot be written.
+    /// Set if records cannot be written.
     failed: Option<Arc<AtomicBool>>,
 }
 
 impl Watcher<'_> {
-    /// The run is over, began at `wall` and has used so many seconds of main threads and bytes of memory.
+    /// Completes the result of a run that is over. It began at `wall`, and has used these seconds of CPU time of main
+    /// threads and bytes of memory.
     fn finish(
         self,
         mut run: RunResult,
@@ -129,7 +130,7 @@ impl Monitor for Watcher<'_> {
 }
 
 impl Finished {
-    /// What the run means for the exit code.
+    /// Returns the outcome of the run, which determines the exit code.
     pub(crate) fn outcome(&self) -> Outcome {
         if self.run.info.ended == EndReason::Interrupted {
             return Outcome::Interrupted;
@@ -138,7 +139,7 @@ impl Finished {
         if flows.finished == flows.count { Outcome::Done } else { Outcome::Unfinished }
     }
 
-    /// Which flows did not finish and why the run ended, for people; nothing if all is well.
+    /// Returns a message about unfinished flows and the reason why the run ended, or `None` if all flows finished.
     pub(crate) fn complaint(&self) -> Option<String> {
         const SHOWN: usize = 10;
         let run = &self.run;

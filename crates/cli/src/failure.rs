@@ -1,35 +1,35 @@
-//! How a command can end, and the exit code of each.
+//! Outcomes and failures of commands, and their exit codes.
 
 use pathweave_scenario::{Diagnostics, Style};
 
-/// Exit code where input, or the place for output, is at fault.
+/// Exit code for errors in the input, and for output that cannot be written.
 pub(crate) const NOT_USABLE: u8 = 2;
 
-/// A command that did what it was asked to.
+/// Outcome of a command that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// Done.
+    /// The command is complete.
     Done,
-    /// A run ended with unfinished flows. The command has said which and why.
+    /// A run ended with unfinished flows. The command has printed which, and why.
     Unfinished,
-    /// The user interrupted it.
+    /// The user interrupted the command.
     Interrupted,
-    /// Figures are farther from those of others than they may be. The command has said which.
+    /// Figures are out of their bands in a comparison. The command has printed which.
     OutOfBand,
-    /// A command of the user's ran and ended with this exit code.
+    /// A command of the user ran and ended with this exit code.
     Command(u8),
 }
 
-/// A command that could not do what it was asked to.
+/// Error that kept a command from being carried out.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The scenario or a file it names is wrong.
+    /// The scenario or a file that it names is wrong.
     Scenario(Diagnostics),
-    /// Anything else about the input or the place for the output; the text says what, where, and what to do.
+    /// Another error of the input or the output. The text describes the error, where it is, and how to correct it.
     Input(String),
     /// A bug.
     Internal(String),
-    /// Of one of several ranks: it cannot go on, and rank 0 says why.
+    /// A rank other than 0 cannot continue. Rank 0 prints the reason.
     SaidByLead,
 }
 

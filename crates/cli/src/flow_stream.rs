@@ -1,4 +1,4 @@
-//! Records of flows into their file while the run goes on, by a thread of their own.
+//! Writing of flow records to their file during a run, in a separate thread.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use pathweave_results::{
 };
 use pathweave_sim::{SimSpec, records_can_be_written_singly};
 
-/// Portions of records that may wait for the disk; then the run does.
+/// Number of batches of records that may wait for the disk. If there are more, the run waits.
 const WAITING: usize = 4;
 
-/// What takes the records of a run.
+/// Sink for the flow records of a run.
 pub(crate) struct FlowStream {
     figures: FlowFigures,
-    /// Nothing once the file could not be written.
+    /// Channel to the writer, or `None` after a write error.
     records: Option<SyncSender<Vec<FlowRecord>>>,
     writer: JoinHandle<Result<FlowFile, OutputError>>,
     failed: Arc<AtomicBool>,
 }
 
 impl FlowStream {
-    /// Into the folder of a run; nothing where records are needed as a whole.
+    /// Creates a stream to the folder of a run, or `None` if records are needed as a whole.
     pub(crate) fn alone(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
         FlowStream::open(spec, |run| folder.flow_file(run).map(Some))
     }
 
-    /// Into the folder of a comparison, where others of it are.
+    /// Creates a stream to the folder of a comparison, which holds the records of several runs.
     pub(crate) fn among(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
         FlowStream::open(spec, |run| folder.flow_file_among(run))
     }
@@ -61,15 +61,15 @@ impl FlowStream {
         Ok(Some(FlowStream { figures, records: Some(records), writer, failed }))
     }
 
-    /// Becomes true when a record could not be written: the run need not go on.
+    /// Returns a flag that becomes true when a record cannot be written. The run need not continue then.
     pub(crate) fn failed(&self) -> Arc<AtomicBool> {
         self.failed.clone()
     }
 
-    /// The run is over: what is kept of its flows goes into its result.
+    /// Ends the stream and puts the retained figures of the flows into the result of the run.
     ///
     /// # Errors
-    /// If a record could not be written.
+    /// A record could not be written.
     pub(crate) fn finish(self, run: &mut RunResult) -> Result<(), OutputError> {
         drop(self.records);
         let file = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -82,7 +82,7 @@ impl FlowStream {
 impl FlowSink for FlowStream {
     fn take(&mut self, records: &[FlowRecord]) {
         records.iter().for_each(|record| self.figures.add(record));
-        // Where it fails, `finish` says why.
+        // If the send fails, `finish` returns the reason.
         self.records = self.records.take().filter(|to| to.send(records.to_vec()).is_ok());
     }
 }

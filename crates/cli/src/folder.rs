@@ -1,4 +1,4 @@
-//! Folders that are named on the command line.
+//! Folders named on the command line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use pathweave_scenario::{Wanted, nearby};
 
 use crate::failure::Failure;
 
-/// The folder as the system names it, without links. `what` is what it is needed for: "serve".
+/// Returns the canonical path of a folder that must exist. `what` is the purpose for the error text, such as "serve".
 pub(crate) fn existing(named: &Path, what: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| Err(Failure::Input(format!("cannot {what} {}: {why}", named.display())));
     match named.canonicalize() {

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks the run to stop and write what it has, the second kills.
+//! Ctrl-C: the first stops the run, which writes its results so far; the second kills the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Set once the user wants to stop.
+/// Flag that is set when the user wants to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens for Ctrl-C (and a polite kill). Once a process.
+    /// Installs the handler for Ctrl-C and other requests to terminate. May be called once in a process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         Self::listen_saying("stopping: results so far will be written; Ctrl-C again gives them up")
     }
-    /// The same in a process beside another that says it.
+    /// Installs the handler like [`Interrupt::listen`], without a message, for a process beside another that prints
+    /// it.
     pub(crate) fn listen_quietly() -> Result<Self, Failure> {
         Self::listen_and_say(None)
     }
-    /// The same, saying something else when it comes.
+    /// Installs the handler like [`Interrupt::listen`], with another message.
     pub(crate) fn listen_saying(answer: &'static str) -> Result<Self, Failure> {
         Self::listen_and_say(Some(answer))
     }
@@ -38,11 +39,11 @@ impl Interrupt {
         ctrlc::set_handler(handler).map_err(|why| Failure::Internal(format!("no signal handler: {why}")))?;
         Ok(interrupt)
     }
-    /// Stops everything as if the user wanted it.
+    /// Sets the flag, as if the user had interrupted.
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
-    /// Whether the user wants to stop.
+    /// Returns true if the user wants to stop.
     pub(crate) fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! How this program is started again, for the processes it needs beside itself.
+//! Command that starts this program again, for the additional processes it needs.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,27 +7,27 @@ use std::sync::OnceLock;
 
 use crate::failure::Failure;
 
-/// Set where the process is another program that has this one in a library.
+/// Words that start this program, if the process is another program that contains it as a library.
 static STARTED_BY: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Says by which words this program is started; once a process, later calls change nothing.
+/// Sets the words that start this program. Only the first call in a process has an effect.
 pub(crate) fn started_by(words: Vec<OsString>) {
     let _ = STARTED_BY.set(words);
 }
 
-/// The file of the process.
+/// Returns the executable file of the process.
 ///
 /// # Errors
-/// It cannot be found.
+/// The file cannot be found.
 pub(crate) fn file() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|why| Failure::Internal(format!("this program cannot find itself: {why}")))
 }
 
-/// The words that start it, without arguments.
+/// Returns the words that start this program, without arguments.
 ///
 /// # Errors
-/// Its file cannot be found.
+/// The executable file cannot be found.
 pub(crate) fn words() -> Result<Vec<OsString>, Failure> {
     match STARTED_BY.get() {
         Some(words) => Ok(words.clone()),
@@ -35,10 +35,10 @@ pub(crate) fn words() -> Result<Vec<OsString>, Failure> {
     }
 }
 
-/// A command that starts it, without arguments.
+/// Returns a command that starts this program, without arguments.
 ///
 /// # Errors
-/// Its file cannot be found.
+/// The executable file cannot be found.
 pub(crate) fn command() -> Result<Command, Failure> {
     let words = words()?;
     let mut command = Command::new(&words[0]);

@@ -1,4 +1,4 @@
-//! The page that leads to the reports of several comparisons.
+//! Index page that links to the reports of several comparisons.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use pathweave_results::{Situation, landing_html};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Whether the page may be written into `target`: one that is there already must be ours.
+/// Returns an error if the page must not be written into `target`, because a page there is not from pathweave.
 pub(crate) fn check(target: &Path) -> Result<(), Failure> {
     let path = target.join("index.html");
     let occupied = |found: &str| {
@@ -28,7 +28,7 @@ pub(crate) fn check(target: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes `index.html` into `target`: appears complete or not at all.
+/// Writes `index.html` into `target`. The file appears complete or not at all.
 pub(crate) fn write(
     target: &Path,
     heading: &str,
@@ -42,5 +42,5 @@ pub(crate) fn write(
     Output::create(&path)?.write(|out| out.write_all(landing_html(heading, says, situations).as_bytes()))
 }
 
-/// By which a page is known to be ours.
+/// Text that identifies a page as written by pathweave.
 const TITLE: &str = "<title>pathweave</title>";

@@ -1,5 +1,5 @@
-//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is a library, too, for
-//! whoever carries the program in something else than an executable.
+//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is also a library,
+//! for environments that run the program from something other than an executable.
 
 mod args;
 mod batch;
@@ -24,7 +24,7 @@ mod real;
 #[cfg(not(feature = "datapath"))]
 #[path = "not_real.rs"]
 mod real;
-// So that its tests run beside those of the whole program.
+// This allows its tests to run together with those of the whole program.
 #[cfg(all(test, feature = "datapath"))]
 #[allow(dead_code, reason = "only what tests look at is used")]
 mod not_real;
@@ -40,13 +40,13 @@ use pathweave_heap as _;
 use args::{Cli, Command};
 use failure::{Failure, Outcome};
 
-/// Runs the program with `args`, of which the first is its own name, and returns its exit code (docs/cli.md). Ends the process
-/// where the command line itself is wrong or asks for help, and where standard output cannot be written.
+/// Runs the program with `args`, the first of which is its own name, and returns its exit code (docs/cli.md). Ends
+/// the process if the command line is wrong or asks for help, and if standard output cannot be written.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = Cli::parse_from(&args);
     let style = terminal::error_style(cli.color);
-    // A panic is a bug of ours: say so, with what is needed to find it, and keep the exit code promised for bugs.
+    // A panic is a bug in pathweave. Print the information needed to find it, and keep the exit code for bugs.
     let result = std::panic::catch_unwind(|| dispatch(&cli.command)).unwrap_or_else(|_| {
         let command: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
         let what = format!(
@@ -66,7 +66,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
-/// The name of a command that makes several runs.
+/// Returns the name of a command that makes several runs.
 fn several_runs(command: &Command) -> Option<&'static str> {
     match command {
         Command::Compare(_) => Some("compare"),
@@ -79,10 +79,11 @@ fn several_runs(command: &Command) -> Option<&'static str> {
     }
 }
 
-/// The same in a process that is another program: an interpreter with this library. `started_by` are the words, without
-/// arguments, that start this program again; a lab needs processes of it.
+/// Runs the program like [`main`] in a process of another program, such as an interpreter that loads this library.
+/// `started_by` holds the words, without arguments, that start this program again. A lab needs further processes of
+/// it.
 ///
-/// Signals are for the caller to set as a program finds them (`SIGINT` ends it, `SIGPIPE` is ignored).
+/// The caller sets up signals as a program expects them (`SIGINT` ends it, `SIGPIPE` is ignored).
 #[cfg(feature = "datapath")]
 pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
     itself::started_by(started_by);

@@ -1,4 +1,4 @@
-//! Tells `pathweave view` how far runs are: [`Progress`], written about twice a second beside what is being filled.
+//! Progress file for `pathweave view`: [`Progress`], written about twice a second into the folder that a run fills.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,25 +8,25 @@ use pathweave_results::{LivePoint, LiveRun, Progress};
 
 use crate::progress::Snapshot;
 
-/// Time between two writings.
+/// Interval between two writes.
 const EVERY: Wall = Wall::from_millis(500);
-/// Runs of a sweep that are told of at a time.
+/// Largest number of concurrent runs of a sweep in the file.
 const MOST_RUNS: usize = 64;
 
-/// The runs of one folder.
+/// Progress of the runs of one folder.
 pub(crate) struct Live {
     folder: PathBuf,
     started: Instant,
     names: Vec<String>,
     costs: Vec<f64>,
-    /// Runs that are over stay on the page: there are few.
+    /// True if finished runs stay on the page, because there are few.
     keep: bool,
     state: Mutex<State>,
 }
 
 struct State {
     progress: Progress,
-    /// The number of each of `progress.runs`.
+    /// Number of each run in `progress.runs`.
     numbers: Vec<usize>,
     cost_done: f64,
     next: Instant,
@@ -34,7 +34,8 @@ struct State {
 }
 
 impl Live {
-    /// Of runs with these names, by what each costs in any unit. `folder` is where it is told.
+    /// Creates the progress of runs with these names and costs, which may be in any unit. The file is written into
+    /// `folder`.
     pub(crate) fn new(
         folder: PathBuf,
         kind: &'static str,
@@ -52,7 +53,7 @@ impl Live {
         live
     }
 
-    /// Run `index` is there.
+    /// Records the progress of run `index`.
     pub(crate) fn update(&self, index: usize, at: Snapshot) {
         let mut state = self.locked();
         let place = state.numbers.iter().position(|&number| number == index);
@@ -80,7 +81,7 @@ impl Live {
         }
     }
 
-    /// Run `index` is over.
+    /// Records the end of run `index`.
     pub(crate) fn over(&self, index: usize) {
         let mut state = self.locked();
         state.progress.finished += 1;
@@ -97,11 +98,11 @@ impl Live {
         self.write(&mut state);
     }
 
-    /// Nothing more is told, and the file goes.
+    /// Stops writing and removes the file.
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;
-        // Who cannot remove it cannot put the results in place either, and is told then.
+        // If the file cannot be removed, the results cannot be put in place either, and the error is reported then.
         let _ = Progress::remove(&self.folder);
     }
 
@@ -119,7 +120,7 @@ impl Live {
         progress.wall_s = now.saturating_duration_since(self.started).as_secs_f64();
         progress.written_unix_s =
             SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since_1970| since_1970.as_secs());
-        // What cannot be told must not cost the run.
+        // A failed write must not affect the run.
         let _ = progress.write(&self.folder);
     }
 
@@ -147,7 +148,7 @@ mod tests {
             live.update(1, Snapshot { done: 0.5, ..Snapshot::default() });
             live.update(0, Snapshot { done: 0.5, ..Snapshot::default() });
             live.over(0);
-            // Three quarters, and half of one.
+            // Three quarters of the cost is finished, and half of one quarter.
             let file = told(folder.path());
             assert_eq!((file["done"].as_f64(), file["finished"].as_u64()), (Some(0.875), Some(1)));
             assert_eq!(file["runs"].as_array().unwrap().len(), left);

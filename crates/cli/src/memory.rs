@@ -1,4 +1,4 @@
-//! What a run takes of memory, beside what there is.
+//! Memory that a run needs, compared with the available memory.
 
 use std::num::NonZeroU16;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,8 @@ use pathweave_sim::SimSpec;
 use crate::failure::Failure;
 use crate::options::Threads;
 
-/// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
+/// Returns the parameters of the process in which a run is executed. The memory of the program itself is a constant,
+/// so forecasts are reproducible.
 pub(crate) fn process(spec: &SimSpec, records: Records) -> Process {
     Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), records, ..Process::ONE_THREAD }
 }
@@ -20,18 +21,18 @@ fn bytes(bytes: u64) -> String {
     Quantity::Bytes.show(bytes as f64)
 }
 
-/// How a run is made on this machine now: the run, by so many threads, and what to say of their number.
+/// Parameters of a run on this machine: the spec with its number of threads, and a note about this number.
 #[derive(Debug)]
 pub(crate) struct Fit {
     pub(crate) spec: SimSpec,
     pub(crate) note: Option<String>,
 }
 
-/// The run as it is made by one of so many processes that share the cores, where the memory of the machine is for `processes`: by
-/// fewer threads than there are cores if more would not fit and nobody has said how many.
+/// Determines the number of threads of a run. `sharing` processes share the cores, and `processes` share the memory
+/// of the machine. Uses fewer threads than cores if more would exceed the memory, unless the user has set the number.
 ///
 /// # Errors
-/// Why it should not be made, and what would make it smaller.
+/// The run does not fit. The text contains the reason, and changes that would reduce the memory.
 pub(crate) fn fit(
     prepared: &Prepared,
     threads: Threads,
@@ -85,28 +86,28 @@ fn refused(memory: &Memory, available: u64) -> Option<String> {
     ))
 }
 
-/// The memory that runs side by side share. One that does not fit beside those under way waits for them; one that does not fit
-/// by itself is refused.
+/// Memory shared by concurrent runs. A run that does not fit together with the current ones waits for them. A run
+/// that does not fit alone is refused.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// What there was when the first began, bytes; `None` where it is not known or nobody asks.
+    /// Memory available before the first run, in bytes. `None` if it is unknown or not checked.
     all: Option<u64>,
-    /// What those under way take, bytes.
+    /// Memory reserved for the current runs, in bytes.
     taken: Mutex<u64>,
     left: Condvar,
 }
 
-/// Why a run cannot be made.
+/// Reason why a run is impossible.
 #[derive(Debug)]
 pub(crate) enum Unfit {
-    /// Its scenario is wrong.
+    /// The scenario is wrong.
     Scenario(Diagnostics),
-    /// It takes more memory than there is; what to do about it.
+    /// The run needs more memory than is available. The text contains advice.
     Memory(String),
 }
 
 impl Unfit {
-    /// The same of the run of this name, as a command fails with it.
+    /// Converts the reason into a failure of a command, for the run named `label`.
     pub(crate) fn of(self, label: &str) -> Failure {
         match self {
             Unfit::Scenario(findings) => Failure::Scenario(findings),
@@ -124,7 +125,7 @@ impl std::fmt::Display for Unfit {
     }
 }
 
-/// What a run takes, until it is dropped.
+/// Reservation of memory for a run, released on drop.
 #[derive(Debug)]
 pub(crate) struct Taken<'r> {
     room: &'r Room,
@@ -132,7 +133,7 @@ pub(crate) struct Taken<'r> {
 }
 
 impl Room {
-    /// What is available now; all there is to wish for where runs are forced.
+    /// Creates a room of the memory available now, or an unlimited one if runs are forced.
     pub(crate) fn now(forced: bool) -> Self {
         Room::of(if forced { None } else { available_bytes() })
     }
@@ -141,8 +142,8 @@ impl Room {
         Room { all, taken: Mutex::new(0), left: Condvar::new() }
     }
 
-    /// The run of a scenario as it is made `on_cores`, with the memory that it takes, once that is there. Nothing of the run is set
-    /// up before; then it is tried out.
+    /// Reserves memory for the run of a scenario, executed as `on_cores` determines, and waits until it is available.
+    /// Then builds the run to find errors. Nothing is built before the reservation.
     pub(crate) fn prepare(
         &self,
         loaded: &Loaded,
@@ -154,7 +155,7 @@ impl Room {
         Ok((spec, taken))
     }
 
-    /// The same of a run that has been drafted, without a trial.
+    /// Reserves memory for a drafted run like [`Room::prepare`], without building the run.
     pub(crate) fn admit(
         &self,
         drafted: &Prepared,
@@ -166,7 +167,7 @@ impl Room {
         Ok((spec, taken))
     }
 
-    /// Takes what a run is going to, once it is there. The error says why that will never be.
+    /// Reserves memory, and waits until it is available. Returns an error with the reason if it never will be.
     fn take(&self, memory: &Memory) -> Result<Taken<'_>, String> {
         let bytes = memory.total_bytes;
         let Some(all) = self.all else { return Ok(Taken { room: self, bytes: 0 }) };
@@ -191,7 +192,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// A line a part, their sum, and what there is.
+/// Returns a table with a line for each component, their sum, and the available memory.
 pub(crate) fn table(memory: &Memory, available: Option<u64>) -> String {
     let line = |name: &str, size: u64, what: &str| format!("{name:<12} {:>10}  {what}\n", bytes(size));
     let parts = memory.parts.iter().map(|&MemoryPart { part, bytes, what }| line(part, bytes, what));
@@ -223,7 +224,7 @@ mod tests {
         assert!(!why.contains("--threads"), "{why}");
     }
 
-    /// Three runs of 10 MB where there are 25: no more than two at a time, and each has its turn.
+    /// Three runs of 10 MB with 25 MB in all: at most two are concurrent, and all three are executed.
     #[test]
     fn runs_side_by_side_wait_for_room() {
         let room = Room::of(Some(25_000_000));
@@ -246,7 +247,7 @@ mod tests {
         assert!(Room::of(None).take(&memory(1)).is_ok());
     }
 
-    /// Nothing is set up of a run that does not fit: here that would be refused for another reason.
+    /// A run that does not fit is not built. Building this one would give a different error.
     #[test]
     fn what_does_not_fit_is_not_tried_out() {
         let text = "topology = { kind = \"torus\", size = [160] }\nrouting = \"ecmp\"\n[[workload]]\n\
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Each thread has ports and switches of its own. Where those of eight do not fit, but those of two do, there are two.
+    /// Each thread has its own ports and switches. If eight threads do not fit and two do, two are used.
     #[test]
     fn as_many_threads_as_fit() {
         let text = "topology.preset = \"b2-8192\"\nobserve.interval = \"0s\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!(one.spec.threads, NonZeroU16::new(1));
         assert_eq!(one.note.is_some(), fit(&free, u64::MAX).unwrap().spec.threads != NonZeroU16::new(1));
         assert!(fit(&free, by(1) - 1).is_err());
-        // Who says how many gets as many or none.
+        // An explicit number of threads is used as it is or refused.
         let eight = prepared("run.threads = 8\n");
         assert!(fit(&eight, by(2)).is_err_and(|why| why.contains("--threads")));
         assert_eq!(fit(&eight, by(8)).unwrap().spec.threads, NonZeroU16::new(8));

@@ -1,4 +1,4 @@
-//! In place of `real` in a program without the datapath: its commands say how to get them.
+//! Replacement of `real` in a program without the datapath. Its commands print how to get the full program.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use pathweave_scenario::Loaded;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 
-/// Whatever follows the command.
+/// Arguments after the command, which are ignored.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Ignored {
@@ -40,37 +40,37 @@ pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
     Err(not_here(&[&[name.into()], &words[..]].concat().join(" ")))
 }
 
-/// Why there is no such command in this build.
+/// Returns the error for a command that this build does not have.
 fn not_here(command: &str) -> Failure {
     Failure::Input(format!(
         "`pathweave {command}`: this program simulates only, as `make demo` builds it; `make build` builds the one with the datapath"
     ))
 }
 
-/// Options of figures of a testbed, which need the datapath.
+/// Options for testbed figures, which need the datapath.
 #[derive(Args, Debug, Default)]
 pub(crate) struct TestbedArgs {
-    /// Figures that were measured on a testbed, run by real hosts (not in this build)
+    /// Run only figures that were measured on a testbed, on real hosts (not in this build)
     #[arg(long)]
     testbed: bool,
 }
 
 impl TestbedArgs {
-    /// Whether only figures of a testbed are wanted.
+    /// Returns true if only testbed figures are requested.
     pub(crate) fn is_wanted(&self) -> bool {
         self.testbed
     }
 
-    /// The same options again, as words of a command.
+    /// Returns these options as words of a command.
     pub(crate) fn words(&self) -> String {
         if self.testbed { " --testbed".to_owned() } else { String::new() }
     }
 }
 
-/// Where figures of a testbed would be measured: nowhere.
+/// Environment that measures testbed figures. There is none in this build.
 pub(crate) enum Testbed {}
 
-/// A run that was measured: none.
+/// Measured run. There is none in this build.
 pub(crate) struct MeasuredRun {
     pub(crate) result: RunResult,
     pub(crate) said: String,
@@ -83,12 +83,12 @@ impl Testbed {
         Err(not_here("paper --testbed"))
     }
 
-    /// What carries packets, in words.
+    /// Returns a description of the packet backend.
     pub(crate) fn carrier(&self) -> &'static str {
         match *self {}
     }
 
-    /// What measured runs depend on beside their scenarios.
+    /// Returns the settings, besides the scenario, that measured runs depend on.
     pub(crate) fn how(&self) -> String {
         match *self {}
     }
@@ -96,7 +96,7 @@ impl Testbed {
     /// Runs a scenario on a lab.
     ///
     /// # Errors
-    /// None: there is no such value.
+    /// Never returns: no value of this type exists.
     pub(crate) fn measure(
         &self,
         _: &str,

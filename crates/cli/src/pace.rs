@@ -1,4 +1,5 @@
-//! How fast this machine simulates, for forecasts: measured on the beginning of the very run, or on a small one of another.
+//! Simulation speed of this machine, for forecasts. It is measured on the beginning of the run itself, or on a small
+//! run.
 
 use std::num::NonZeroU16;
 
@@ -6,17 +7,18 @@ use pathweave_heap::usage::thread_cpu_s;
 use pathweave_scenario::{Beginning, Estimate, Inspection, Loaded, Progress};
 use pathweave_sim::{Calibrate, Control, Monitor, SimSpec, Snapshot};
 
-/// CPU time after the first look in which a beginning says enough, seconds.
+/// CPU time, after the first call of the monitor, that a beginning must take to be meaningful, in seconds.
 const ENOUGH_S: f64 = 0.3;
-/// Memory of the largest run that is set up for that, bytes.
+/// Largest memory of a run that is built for a measurement, in bytes.
 const MOST_BYTES: u64 = 500_000_000;
-/// Packet-hops a CPU second that [`SMALL`] has where a run of 128 hosts has what estimates are made for.
+/// Packet-hops per CPU second of [`SMALL`] on a machine whose speed equals that assumed by estimates for a run of 128
+/// hosts.
 const USUAL: f64 = 11.5e6;
-/// A run of a few hundredths of a second.
+/// Scenario of a run that takes a few hundredths of a second.
 const SMALL: &str = "scheme = \"rps\"\nobserve.interval = \"0s\"\ntopology.preset = \"b3-128\"\n\
     [[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
 
-/// What is foretold of this run on this machine.
+/// Returns the forecast for this run on this machine.
 pub(crate) fn foretell(spec: &SimSpec, inspection: &Inspection) -> Estimate {
     let usual = inspection.estimate.clone();
     if inspection.memory.total_bytes > MOST_BYTES {
@@ -28,28 +30,28 @@ pub(crate) fn foretell(spec: &SimSpec, inspection: &Inspection) -> Estimate {
     }
 }
 
-/// How fast this machine is, in relation to that of the benchmarks.
+/// Returns the speed of this machine relative to that of the benchmarks.
 fn speed() -> f64 {
     let small = Loaded::parse(SMALL, "speed.toml", "", &pathweave_scenario::Changes::default());
     let beginning = small.and_then(|small| small.draft()).ok().and_then(|small| begin(&small.spec));
     beginning.map_or(1.0, |Beginning { last, .. }| last.packet_hops / last.cpu_s.max(1e-3) / USUAL)
 }
 
-/// Makes the beginning of a run; nothing where it cannot be made.
+/// Executes the beginning of a run. Returns `None` if that is impossible.
 fn begin(spec: &SimSpec) -> Option<Beginning> {
     let spec = SimSpec { threads: Some(NonZeroU16::MIN), calibrate: Calibrate::Never, ..spec.clone() };
     let mut watch = Watch { began_s: thread_cpu_s(), seen: Vec::new(), cut: false };
     pathweave_scenario::run(&spec, &mut watch).ok()?;
-    // At first much memory is touched for the first time.
+    // The first part is slower, because much memory is touched for the first time.
     let first = *watch.seen.get(watch.seen.len() / 2)?;
     Some(Beginning { first, last: *watch.seen.last()?, whole: !watch.cut })
 }
 
-/// Ends a run once enough of it has been seen.
+/// Monitor that ends a run after enough of it has been observed.
 struct Watch {
     began_s: f64,
     seen: Vec<Progress>,
-    /// It was to go on when it was ended.
+    /// True if the run was ended before its end.
     cut: bool,
 }
 

@@ -1,5 +1,4 @@
-//! How far a run is: a bar on a terminal, plain lines elsewhere, nothing when asked to be quiet. All of it on
-//! standard error.
+//! Progress of a run on standard error: a bar on a terminal, plain lines elsewhere, and no output with `--quiet`.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -13,24 +12,24 @@ use crate::live::Live;
 use crate::options::{Bar, Talk};
 use crate::terminal;
 
-/// Plain lines come this often, the first after as long.
+/// Interval between plain lines. The first comes after one interval.
 const LINE_EVERY: Wall = Wall::from_secs(5);
-/// Rates are taken over at least this long.
+/// Shortest interval over which rates are computed.
 const RATE_OVER: Wall = Wall::from_millis(500);
 const BAR_STEPS: u64 = 1_000;
 
-/// Where a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Snapshot {
     /// Simulated time.
     pub(crate) simulated: Time,
-    /// Packets that crossed a link, so far.
+    /// Number of packet-hops so far.
     pub(crate) packet_hops: u64,
     /// Payload bytes delivered.
     pub(crate) bytes: u64,
-    /// Flows that have finished, and flows in all.
+    /// Number of finished flows, and number of all flows.
     pub(crate) flows: (u64, u64),
-    /// How much of the run is done, 0 to 1.
+    /// Fraction of the run that is done, 0 to 1.
     pub(crate) done: f64,
 }
 
@@ -46,22 +45,22 @@ impl From<&pathweave_sim::Snapshot> for Snapshot {
     }
 }
 
-/// Shows any number of runs at a time.
+/// Display of any number of concurrent runs.
 pub(crate) enum Reporter {
     Bars(MultiProgress),
     Lines,
     Silent,
 }
 
-/// Shows one run.
+/// Display of one run.
 pub(crate) struct RunProgress {
     show: Show,
     label: String,
     started: Instant,
-    /// When `packet_hops` were that many, for the current rate.
+    /// Instant and `packet_hops` from which the current rate is computed.
     rate_from: (Instant, u64),
     hops_per_s: f64,
-    /// Who tells `pathweave view`, and by which number of this run.
+    /// Progress file for `pathweave view`, and the number of this run in it.
     live: Option<(Arc<Live>, usize)>,
 }
 
@@ -70,7 +69,7 @@ enum Show {
     Lines {
         next: Instant,
     },
-    /// A run of a batch, which shows how far all are together.
+    /// Run of a batch, which displays the common progress.
     Part(Arc<Batch>, usize),
     Silent,
 }
@@ -86,7 +85,7 @@ impl Reporter {
             (true, _) => Reporter::Silent,
             (false, false) => Reporter::Lines,
             (false, true) => {
-                // A bar asked for explicitly is drawn even into a file.
+                // A bar that is requested explicitly is drawn even into a file.
                 let target = match talk.progress {
                     Bar::Always => ProgressDrawTarget::term_like(Box::new(indicatif_stderr())),
                     _ => ProgressDrawTarget::stderr(),
@@ -96,7 +95,7 @@ impl Reporter {
         }
     }
 
-    /// Begins to show a run. `label_width` aligns the labels of several.
+    /// Begins the display of a run. `label_width` aligns the labels of several runs.
     pub(crate) fn start(&self, label: &str, label_width: usize) -> RunProgress {
         let now = Instant::now();
         let show = match self {
@@ -119,7 +118,7 @@ impl Reporter {
         }
     }
 
-    /// A line for the user that is not part of the result.
+    /// Prints a line for the user that is not part of the result.
     pub(crate) fn say(&self, line: &str) {
         match self {
             Reporter::Silent => {}
@@ -130,12 +129,12 @@ impl Reporter {
 }
 
 impl RunProgress {
-    /// Of a run that another process shows.
+    /// Creates a display for a run that another process displays.
     pub(crate) fn silent() -> Self {
         Reporter::Silent.start("", 0)
     }
 
-    /// Run `index` of a batch.
+    /// Creates the display of run `index` of a batch.
     pub(crate) fn part(batch: &Arc<Batch>, index: usize) -> Self {
         let now = Instant::now();
         let show = Show::Part(Arc::clone(batch), index);
@@ -149,12 +148,12 @@ impl RunProgress {
         }
     }
 
-    /// Keeps `live` informed, too, of its run `index`.
+    /// Reports the progress to `live`, too, as run `index`.
     pub(crate) fn telling(self, live: &Arc<Live>, index: usize) -> Self {
         RunProgress { live: Some((Arc::clone(live), index)), ..self }
     }
 
-    /// Shows where the run is. Cheap enough to be called many times a second.
+    /// Displays the progress. Cheap enough to be called many times a second.
     pub(crate) fn update(&mut self, now: Instant, at: Snapshot) {
         if let Some((live, index)) = &self.live {
             live.update(*index, at);
@@ -181,7 +180,7 @@ impl RunProgress {
         }
     }
 
-    /// The run is over; `words` say how it went.
+    /// Ends the display of a run. `words` describe how the run ended.
     pub(crate) fn finish(self, words: &str) {
         if let Some((live, index)) = &self.live {
             live.over(*index);
@@ -202,7 +201,7 @@ fn indicatif_stderr() -> impl indicatif::TermLike {
     console::Term::stderr()
 }
 
-/// "43 %  1.20 ms simulated  12.3 M packet-hops/s  0:42 left".
+/// Formats the progress: "43 %  1.20 ms simulated  12.3 M packet-hops/s  0:42 left".
 fn describe(at: Snapshot, elapsed: Wall, hops_per_s: f64) -> String {
     let simulated_us = at.simulated.as_ns() as f64 / 1e3;
     let simulated = if simulated_us < 1e3 {
@@ -218,13 +217,14 @@ fn describe(at: Snapshot, elapsed: Wall, hops_per_s: f64) -> String {
     )
 }
 
-/// From how long the part that is done took. `None` before that says anything.
+/// Extrapolates the remaining time from the time of the finished part. Returns `None` while the estimate is
+/// meaningless.
 fn time_left(done: f64, elapsed: Wall) -> Option<Wall> {
     let telling = done > 0.001 && elapsed >= Wall::from_millis(300);
     telling.then(|| Wall::from_secs_f64(elapsed.as_secs_f64() * (1.0 - done.min(1.0)) / done))
 }
 
-/// Hours, minutes, seconds.
+/// Formats hours, minutes and seconds.
 pub(crate) fn clock(span: Wall) -> String {
     let s = span.as_secs_f64().round() as u64;
     if s >= 3_600 {

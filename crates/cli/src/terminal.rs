@@ -1,4 +1,4 @@
-//! Standard output and standard error. The only place that writes to them.
+//! Standard output and standard error. All output to them goes through this module.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -8,8 +8,8 @@ use pathweave_scenario::Style;
 use crate::failure::NOT_USABLE;
 use crate::options::Colour;
 
-/// Writes `text` to standard output. A reader that has gone away (`| head`) ends the program quietly; where it cannot be
-/// written for another reason, the program says so and ends.
+/// Writes `text` to standard output. If the reader has gone away (`| head`), the program ends silently. If writing
+/// fails for another reason, the program prints the error and ends.
 pub(crate) fn out(text: &str) {
     let mut stdout = io::stdout().lock();
     let Err(why) = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) else { return };
@@ -20,13 +20,14 @@ pub(crate) fn out(text: &str) {
     std::process::exit(i32::from(NOT_USABLE));
 }
 
-/// Writes a line to standard error. There is nowhere left to complain if that fails.
+/// Writes a line to standard error. A failure cannot be reported and is ignored.
 pub(crate) fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
 }
 
-/// `text` without what would control a terminal: names of files and words of peers are in it. Lines, tabs and colours stay; a picture
-/// (U+2400 and up) stands for any other control character.
+/// Returns `text` with control characters replaced, because it may contain names of files and text from peers.
+/// Newlines, tabs and colour sequences are kept. Other control characters are replaced by their pictures (U+2400 and
+/// up).
 fn harmless(text: &str) -> Cow<'_, str> {
     let controls = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(controls) {
@@ -47,7 +48,8 @@ fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The picture of a control character (Unicode, "Control Pictures"); of those from U+0080 on there is none.
+/// Returns the picture of a control character (Unicode, "Control Pictures"). Characters from U+0080 on have none and
+/// become U+FFFD.
 fn picture(control: char) -> char {
     match control {
         '\0'..=' ' => {
@@ -58,17 +60,18 @@ fn picture(control: char) -> char {
     }
 }
 
-/// Bytes of the sequence at the beginning of `text` that sets colours (ECMA-48, SGR), if there is one.
+/// Returns the length in bytes of the colour sequence (ECMA-48, SGR) at the beginning of `text`, if there is one.
 fn colour_len(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\u{1b}[")?;
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     numbers[end..].starts_with('m').then_some(2 + end + 1)
 }
 
-/// Columns of what is printed for people.
+/// Width in columns of text for users.
 const WIDTH: usize = 80;
 
-/// `text` in lines of 80 columns, the first of which begins with `first` and the others with `rest`. Nothing of nothing.
+/// Wraps `text` to 80 columns. The first line begins with `first`, the others with `rest`. Returns an empty string
+/// for an empty `text`.
 pub(crate) fn wrapped(text: &str, first: &str, rest: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -76,17 +79,17 @@ pub(crate) fn wrapped(text: &str, first: &str, rest: &str) -> String {
     const TOGETHER: &str = "\u{a0}";
     let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(rest);
     let options = options.break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
-    // A unit stays with its number.
+    // A number and its unit stay on one line.
     let bound = UNITS
         .iter()
         .fold(text.to_owned(), |text, unit| text.replace(&format!(" {unit}"), &format!("{TOGETHER}{unit}")));
     textwrap::fill(&bound, options).replace(TOGETHER, " ")
 }
 
-/// What follows a number, and what follows it in turn.
+/// Units and the character after each, which follow a number.
 const UNITS: [&str; 9] = ["% ", "%)", "ms ", "ms)", "ms;", "us ", "us)", "us;", "us."];
 
-/// How errors are shown.
+/// Returns the style of error messages.
 pub(crate) fn error_style(colour: Colour) -> Style {
     let coloured = match colour {
         Colour::Always => true,
@@ -110,7 +113,7 @@ mod tests {
             harmless("a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"),
             "a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"
         );
-        // A title, a move of the cursor, a bell, a line that is written over, DEL, and one of the second set.
+        // A title, a cursor movement, a bell, a carriage return, DEL, and a C1 control character.
         assert_eq!(harmless("\u{1b}]0;x\u{7}"), "\u{241b}]0;x\u{2407}");
         assert_eq!(harmless("\u{1b}[2Ja\rb\u{7f}\u{9b}"), "\u{241b}[2Ja\u{240d}b\u{2421}\u{fffd}");
         assert_eq!(harmless("\u{1b}["), "\u{241b}[");

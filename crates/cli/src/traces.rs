@@ -1,4 +1,4 @@
-//! A run in formats of others: tables of flows, a timeline, packets.
+//! Export of a run to formats of other programs: tables of flows, a timeline, packets.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,20 @@ use crate::commands::safe_name;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Files to write beside the result folder.
+/// Files to write in addition to the result folder.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
-    /// Write flows as comma-separated values, with the columns of flows.parquet; - is standard output, here and below
+    /// Write flows as comma-separated values, with the columns of flows.parquet; - is standard output, also for the
+    /// options below
     #[arg(long, value_name = "FILE")]
     flows_csv: Option<PathBuf>,
     /// Write finished flows as the fct.txt of ns-3 RDMA simulators
     #[arg(long, value_name = "FILE")]
     fct: Option<PathBuf>,
-    /// How hosts are written in --fct
+    /// Format of hosts in --fct
     #[arg(long, value_enum, default_value_t = FctHosts::Hpcc, value_name = "FORMAT", requires = "fct")]
     fct_format: FctHosts,
-    /// Where a flow's time ends in --fct
+    /// Event at which a flow's time ends in --fct
     #[arg(long, value_enum, default_value_t = FlowEnd::Delivered, value_name = "END", requires = "fct")]
     fct_end: FlowEnd,
     /// Write a timeline for ui.perfetto.dev: ranks, jobs, flows, queues, pauses, events
@@ -33,38 +34,38 @@ pub(crate) struct TraceArgs {
     /// Write packets as RoCEv2 frames for Wireshark, as they arrive at hosts
     #[arg(long, value_name = "FILE")]
     pcapng: Option<PathBuf>,
-    /// Only packets to and from this host: its name or number
+    /// Capture only packets to and from this host, given by name or number
     #[arg(long, value_name = "HOST", requires = "pcapng")]
     pcapng_host: Option<String>,
-    /// Only packets that arrive at --pcapng-host, over its link
+    /// Capture only packets that arrive at --pcapng-host, over its link
     #[arg(long, requires = "pcapng_host")]
     pcapng_inbound: bool,
     /// Maximum number of packets; the first ones are written
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pcapng_packets: u32,
-    /// Which frames: plain RoCEv2, or with the extension header of the datapath
+    /// Kind of frames: plain RoCEv2, or with the extension header of the datapath
     #[arg(long, value_enum, default_value_t = FrameKind::Standard, value_name = "KIND", requires = "pcapng")]
     pcapng_frames: FrameKind,
 }
 
 impl TraceArgs {
-    /// Whether any file is asked for.
+    /// Returns true if any file is requested.
     pub(crate) fn any(&self) -> bool {
         self.files().iter().any(|(_, path)| path.is_some())
     }
 
-    /// What becomes of the records of flows: files of them are made of all.
+    /// Returns the handling of flow records. Some files are generated from all records, which must then be kept.
     pub(crate) fn records(&self) -> Records {
         let needed = self.flows_csv.is_some() || self.fct.is_some() || self.perfetto.is_some();
         if needed { Records::Kept } else { Records::Written }
     }
 
-    /// Whether packets are to be written.
+    /// Returns true if packets are to be written.
     pub(crate) fn shows_packets(&self) -> bool {
         self.pcapng.is_some()
     }
 
-    /// Each of several runs has files of its own: none of them can be anything but a file.
+    /// Checks that all outputs are files, because each of several runs has its own.
     pub(crate) fn check_files(&self) -> Result<(), Failure> {
         for (option, path) in self.files() {
             if let Some(path) = path.as_deref().filter(|path| !Output::is_file(path)) {
@@ -86,7 +87,7 @@ impl TraceArgs {
         ]
     }
 
-    /// The same for one of several runs: its name stands before the extension of every file.
+    /// Returns the options for one of several runs, with the name of the run before the extension of every file.
     pub(crate) fn of_run(&self, run: &str) -> Self {
         let mut own = self.clone();
         let files = [&mut own.flows_csv, &mut own.fct, &mut own.perfetto, &mut own.pcapng];
@@ -99,48 +100,48 @@ impl TraceArgs {
     }
 }
 
-/// How hosts are written in fct.txt.
+/// Format of hosts in fct.txt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FctHosts {
-    /// As addresses in hexadecimal
+    /// Addresses in hexadecimal
     #[default]
     Hpcc,
-    /// As numbers
+    /// Numbers
     Conweave,
 }
 
-/// Where a flow's time ends in fct.txt.
+/// Event at which a flow's time ends in fct.txt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FlowEnd {
-    /// When the receiver has the last byte
+    /// Arrival of the last byte at the receiver
     #[default]
     Delivered,
-    /// When the sender has the last acknowledgement, as in ns-3
+    /// Arrival of the last acknowledgement at the sender, as in ns-3
     Acknowledged,
 }
 
-/// Which frames a capture has.
+/// Kind of frames in a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum FrameKind {
     /// RoCEv2 as adapters send it
     #[default]
     Standard,
-    /// As the datapath sends it, with its extension header
+    /// Frames as the datapath sends them, with its extension header
     Pathweave,
 }
 
-/// The files asked for, made before the run: a place that cannot be written should not cost one.
+/// Requested files. They are created before the run, so that errors are found early.
 pub(crate) struct Traces {
     flows_csv: Option<Output>,
     fct: Option<(Output, FctFormat, FctEnd)>,
     perfetto: Option<Output>,
     pcapng: Option<(Output, Frames)>,
-    /// To be shown the packets of the run.
+    /// Capture to register as a tap of the run.
     pub(crate) capture: Option<Capture>,
 }
 
 impl Traces {
-    /// Makes the files that `args` ask for.
+    /// Creates the files that `args` request.
     pub(crate) fn open(args: &TraceArgs, spec: &SimSpec) -> Result<Self, Failure> {
         if args.pcapng.is_some() && spec.fidelity == Fidelity::Flow {
             let what = "--pcapng captures packets, and there are none with run.fidelity = \"flow\"; leave it out, or set \
@@ -193,12 +194,12 @@ impl Traces {
         self.flows_csv.iter().chain(with_format).chain(&self.perfetto).chain(with_frames)
     }
 
-    /// Whether one of them goes to standard output, where nothing else should then be.
+    /// Returns true if one of the files goes to standard output, which must not carry other output then.
     pub(crate) fn take_stdout(&self) -> bool {
         self.outputs().any(Output::is_stdout)
     }
 
-    /// Writes them. Returns what the user should know.
+    /// Writes the files. Returns notes for the user.
     pub(crate) fn write(self, run: &RunResult) -> Result<Vec<String>, Failure> {
         let mut notes = Vec::new();
         if let Some(output) = self.flows_csv {
@@ -229,7 +230,7 @@ impl Traces {
     }
 }
 
-/// The host of a name or number.
+/// Returns the host with this name or number.
 fn host(name: &str, spec: &SimSpec) -> Result<HostId, Failure> {
     let hosts = spec.topology.hosts();
     let names: Vec<String> =

@@ -1,7 +1,8 @@
-//! Two hosts with two links of different rate between them, in network namespaces that vanish with their processes: `pathweave
-//! perf` over both, over one that goes down for a while, and from one end that has a single address.
+//! Two hosts with two links of different rate between them, in network namespaces that end with their processes.
+//! `pathweave perf` runs over both links, over a link that goes down temporarily, and from an end with a single
+//! address.
 
-#![allow(clippy::print_stderr)] // What is skipped is said, and rates.
+#![allow(clippy::print_stderr)] // Skipped tests and rates are printed.
 
 #[path = "all/common/mod.rs"]
 mod common;
@@ -11,8 +12,8 @@ use std::process::{Command, Stdio};
 use common::{Done, Lab as Folder, done};
 use serde_json::Value;
 
-/// `$1`: the program; `$2`: what is done beside the measurement, `$3` and behind: the client's arguments. The network `a` is
-/// that of the script, `b` that of a process which only waits. Links are 40 and 10 Mb/s.
+/// `$1` is the program, `$2` the commands during the measurement, `$3` and following the client's arguments. Network
+/// `a` is that of the script, `b` that of a process that only waits. Links are 40 and 10 Mb/s.
 const SCRIPT: &str = r#"
 set -e
 program=$1 beside=$2
@@ -40,12 +41,12 @@ eval "${BEFORE:-true}"
 wait $server
 "#;
 
-/// A client's outcome, with what is done meanwhile; `None` where such networks cannot be made.
+/// Returns a client's result, with commands during the measurement, or `None` if such networks cannot be created.
 fn measured(test: &str, beside: &str, client: &[&str]) -> Option<Done> {
     measured_after("true", test, beside, client)
 }
 
-/// The same, with something done before the client starts.
+/// Measures like [`measured`], with commands before the client starts.
 fn measured_after(before: &str, test: &str, beside: &str, client: &[&str]) -> Option<Done> {
     let has = |tool: &str| Command::new(tool).arg("--version").stdout(Stdio::null()).status().is_ok();
     let tools = ["bash", "ip", "tc", "nsenter", "unshare"];
@@ -63,7 +64,7 @@ fn measured_after(before: &str, test: &str, beside: &str, client: &[&str]) -> Op
     Some(done(&output))
 }
 
-/// The rate of payload in Mb/s, and packets by the address they left from.
+/// Returns the payload rate in Mb/s, and the packets by the address from which they left.
 fn figures(done: &Done) -> (f64, [u64; 2]) {
     assert_eq!(done.code, 0, "{}{}", done.out, done.err);
     let report: Value = serde_json::from_str(&done.out).expect("JSON");
@@ -85,7 +86,7 @@ fn both_links_carry_packets_by_their_rates() {
     let client = [&BOTH[..], &["--time", "5"]].concat();
     let Some(done) = measured("both_links_carry_packets_by_their_rates", "true", &client) else { return };
     let (rate, [fast, slow]) = figures(&done);
-    // The fast one alone has room for 37.2 Mb/s of payload, both for 46.5.
+    // The fast link alone has room for 37.2 Mb/s of payload, both for 46.5.
     assert!(rate > 38.0, "{rate} Mb/s");
     assert!(slow > 0 && (2.0..8.0).contains(&(fast as f64 / slow as f64)), "{fast} and {slow} packets");
 }
@@ -93,18 +94,19 @@ fn both_links_carry_packets_by_their_rates() {
 #[test]
 fn a_link_that_goes_down_costs_its_share_and_comes_back() {
     let test = "a_link_that_goes_down_costs_its_share_and_comes_back";
-    // The fast one goes in the second second, and is there again from the fourth on; its address goes with the slow one's later.
+    // The fast link fails in the second second and is back from the fourth on. Later its address is removed and added
+    // again.
     let beside = "sleep 1.5; ip link set a0 down; sleep 1.5; ip link set a0 up; sleep 2; ip addr del 10.77.1.1/24 dev a1; \
                   sleep 1; ip addr add 10.77.1.1/24 dev a1";
     let client = [&BOTH[..], &["--time", "8", "--verify"]].concat();
     let Some(done) = measured(test, beside, &client) else { return };
     let (rate, [fast, slow]) = figures(&done);
-    // 1.5 s at 10 Mb/s, 1 s at 40, the rest at 50: 39 Mb/s. Without coming back it would be at most 17.
+    // 1.5 s at 10 Mb/s, 1 s at 40, the rest at 50: 39 Mb/s. Without recovery it would be at most 17.
     assert!(rate > 26.0, "{rate} Mb/s");
     assert!(fast > 0 && slow > 0, "{fast} and {slow} packets");
 }
 
-/// An interface that is down when the client opens joins when it comes up, be it the first or the second.
+/// A link that is down when the client opens joins when it comes up, for the first and the second link.
 #[test]
 fn a_link_that_is_down_at_the_start_joins() {
     let test = "a_link_that_is_down_at_the_start_joins";
@@ -114,15 +116,15 @@ fn a_link_that_is_down_at_the_start_joins() {
         let client = [&BOTH[..], &["--time", "5", "--verify"]].concat();
         let Some(done) = measured_after(&before, test, &beside, &client) else { return };
         let (rate, packets) = figures(&done);
-        // The first second has the other link alone.
+        // In the first second only the other link is used.
         assert!(rate > least && packets[index] > 0, "link {index}: {rate} Mb/s, {packets:?} packets");
     }
 }
 
 #[test]
 fn one_address_reaches_two() {
-    // Of the server's addresses the first is nobody's, and it lists two. What goes to the first network leaves by the first
-    // link, whatever address it is from: this end has one, and routing decides.
+    // Of the server's two addresses in the list, the first belongs to no host. Traffic to the first network leaves by
+    // the first link, whatever its source address. This end has one address, and routing decides.
     let beside = "true";
     let client = ["--bind", "10.77.1.1", "10.77.0.9:5000,10.77.1.2:5000", "--time", "2"];
     let Some(done) = measured("one_address_reaches_two", beside, &client) else { return };

@@ -1,4 +1,4 @@
-//! Many connections, worked on in the loop's thread: a message put together from two places, and memory that the other end
+//! Many connections, handled in the loop's thread: a message gathered from two places, and memory that the other end
 //! reads. Run with `cargo run --example events`.
 
 use std::error::Error;
@@ -9,7 +9,7 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Event, Events, Region, Registration, Remote, Slices,
 };
 
-/// What can go wrong is said.
+/// Result with any error.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const RECEIVE: u64 = 1;
@@ -17,7 +17,7 @@ const SEND: u64 = 2;
 const READ: u64 = 3;
 const BYTES: usize = 100_000;
 
-/// An end: what both do when something has happened.
+/// One end, with the same behaviour on events at both ends.
 struct End {
     device: Device,
     events: Events,
@@ -50,17 +50,18 @@ impl End {
         Ok(end)
     }
 
-    /// Takes all that has happened. In the loop's thread.
+    /// Handles all events. Called in the loop's thread.
     fn progress(&self) -> Result<()> {
         let mut state = self.state.lock().expect("nobody panics with it");
         while let Some(event) = self.events.take() {
             match event {
-                // A peer has come: room for its message, before the message is looked at.
+                // A peer has connected: post a receive before its message is processed.
                 Event::Accepted(connection) => {
                     connection.recv(RECEIVE, self.room.all())?;
                     state.open = Some(connection);
                 }
-                // Tells the peer what to read: a header and, from elsewhere, a key, which is known without waiting.
+                // Sends the peer a header and, gathered from elsewhere, the key of the memory to read, which is valid
+                // at once.
                 Event::Opened { connection, .. } => {
                     let bytes: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
                     let lent = self.device.register_at(&Region::from_bytes(&bytes)?, 0, Access::READ)?;
@@ -78,7 +79,7 @@ impl End {
                     self.done.send(self.target.to_vec(0..BYTES)?)?;
                 }
                 Event::Closed { .. } => {
-                    // The other end has what it wanted.
+                    // The other end has finished reading.
                     if let Some(lent) = state.lent.take() {
                         self.events.release(lent, 7);
                     }
@@ -91,7 +92,7 @@ impl End {
     }
 }
 
-/// Both ends, one after the other.
+/// Runs both ends in turn.
 pub(crate) fn main() -> Result<()> {
     let (done, read) = mpsc::channel();
     let server = End::start(done)?;

@@ -1,5 +1,5 @@
 //! Measures the datapath between two processes on loopback: bandwidth and CPU time of each end for WRITE, and
-//! round-trip times of small SENDs beside those of plain UDP.
+//! round-trip times of small SENDs compared with those of plain UDP.
 //!
 //! ```sh
 //! cargo run --release -p pathweave-datapath --example measure -- write size=1048576 mtu=1344 paths=1
@@ -7,9 +7,9 @@
 //! cargo run --release -p pathweave-datapath --example measure -- udp spin_us=0
 //! ```
 //!
-//! Settings: `size` (bytes), `depth`, `seconds`, `mtu` (payload), `paths`, `driving` (caller or thread), `spin_us` (or
-//! busy), `protection`, `scheme`, `mbps` (of the line), `bind` (an address, or several with commas), `peer` (an address: then no process is started and this is the client alone), and
-//! `serve=1` (the server alone).
+//! Settings: `size` (bytes), `depth`, `seconds`, `mtu` (payload), `paths`, `driving` (caller or thread), `spin_us`
+//! (or busy), `protection`, `scheme`, `mbps` (line rate), `bind` (an address, or several with commas), `peer` (an
+//! address: then no process is started, and this is the client only), and `serve=1` (the server only).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its user")]
 
 use std::error::Error;
@@ -88,7 +88,7 @@ fn settings() -> Result<Settings> {
     }
     s.waiting = s.device.waiting;
     if s.device.protection != Protection::Insecure {
-        // Both processes of one measurement; no secret.
+        // Shared by both processes of a measurement; not a secret.
         s.device.key = Some(ClusterKey::from_bytes([7; 32]));
     }
     Ok(s)
@@ -107,13 +107,13 @@ fn main() -> Result<()> {
     }
 }
 
-/// CPU time this process has used.
+/// Returns the CPU time that this process has used.
 fn cpu() -> Duration {
     let at = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(at.tv_sec as u64, at.tv_nsec as u32)
 }
 
-/// The other process, and the first line it prints.
+/// Starts the other process; returns it with the first line that it prints.
 fn start(s: &Settings) -> Result<(Option<Child>, String)> {
     if let Some(peer) = s.peer {
         return Ok((None, peer.to_string()));
@@ -295,7 +295,7 @@ fn percentiles(what: &str, s: &Settings, mut times: Vec<Duration>) {
     );
 }
 
-/// Receives as the settings say: asleep, or looking again and again.
+/// Receives as configured: blocking, or polling.
 fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> Result<(usize, SocketAddr)> {
     loop {
         match socket.recv_from(buffer) {

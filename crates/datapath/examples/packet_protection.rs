@@ -1,4 +1,5 @@
-//! What packet protection costs: nanoseconds a packet and a byte, to seal and to open, and a whole handshake.
+//! Cost of packet protection: nanoseconds per packet and per byte, for sealing and opening, and for a whole
+//! handshake.
 //!
 //! `cargo run --release -p pathweave-datapath --example packet_protection`
 
@@ -12,9 +13,9 @@ use pathweave_datapath::secure::{
 };
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
-/// Packets of one batch; sealed one after the other, then opened, as a loop does with a super-packet.
+/// Packets of one batch: all are sealed, then all are opened, like the datagrams of a segmented send in a loop.
 const BATCH: usize = 64;
-/// Bytes sealed and opened in each of the rounds, of which the best counts.
+/// Bytes sealed and opened in each round; the best round counts.
 const BYTES: usize = 256 << 20;
 const ROUNDS: usize = 7;
 
@@ -51,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Nanoseconds a packet: sealing, opening.
+/// Returns the nanoseconds per packet for sealing and for opening.
 fn measure(sender: &mut Session, receiver: &mut Session, len: usize) -> Result<(f64, f64), Box<dyn Error>> {
     let stride = len + sender.overhead();
     let mut frames = vec![0x5a; stride * BATCH];
@@ -78,7 +79,7 @@ fn measure(sender: &mut Session, receiver: &mut Session, len: usize) -> Result<(
     Ok((sealing as f64 / packets, opening as f64 / packets))
 }
 
-/// A handshake in memory.
+/// Performs a handshake in memory.
 fn connect(protection: Protection) -> Result<(Box<Established>, Box<Established>), Box<dyn Error>> {
     let hello = |number| Hello {
         protection,
@@ -100,7 +101,7 @@ fn connect(protection: Protection) -> Result<(Box<Established>, Box<Established>
     let mut responder = Responder::new(key.clone(), ResponderConfig::default(), Box::new(OsRandom))?;
     let (config, rotation) = (HandshakeConfig::default(), Rotation::default());
     let mut initiator = Initiator::new(now, &key, hello(1), config, rotation, &mut OsRandom)?;
-    // The responder is through last: with the Confirm.
+    // The responder completes last, with the Confirm.
     let (mut near, mut far) = (None, None);
     while far.is_none() {
         while let Some(datagram) = initiator.poll_transmit() {

@@ -1,4 +1,4 @@
-//! READ: one end fetches bytes from the other end's memory, whose application does nothing.
+//! READ: one end fetches bytes from the other end's memory, without work of the application there.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;

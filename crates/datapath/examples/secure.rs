@@ -1,4 +1,4 @@
-//! Two devices that share a cluster key: packets are encrypted. A third one without it is turned away.
+//! Two devices that share a cluster key: packets are encrypted. A third device without the key is refused.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;

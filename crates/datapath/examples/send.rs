@@ -1,4 +1,4 @@
-//! SEND and RECV: a message goes into the memory the other end has set aside for the next one.
+//! SEND and RECV: a message is placed in the memory that the other end has posted for the next one.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;

@@ -11,14 +11,14 @@ use pathweave_datapath::{Access, DeviceConfig, Region, Remote, aio};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Memory of the server, as the client names it: address and key.
+/// Length of the address and key of the server's memory.
 const NAME_BYTES: usize = 16;
 
 async fn serve(device: aio::Device, listener: aio::Listener) -> Result<Vec<u8>> {
     let connection = listener.accept().await?;
     let memory = Region::from_bytes(b"what the client reads, and writes")?;
     let open = device.register(&memory, Access::READ_WRITE)?;
-    // Room for the word that the client is done.
+    // Receive for the client's final message.
     connection.give(Region::zeroed(100)?.all())?;
     let Remote { address, rkey } = open.remote(0);
     let name = [&address.to_be_bytes()[..], &rkey.to_be_bytes()].concat();
@@ -41,7 +41,7 @@ async fn ask(device: aio::Device, server: std::net::SocketAddr) -> Result<Vec<u8
 
     let copy = Region::zeroed(21)?;
     connection.read(copy.all(), memory).await?;
-    // Both are on their way before either is waited for; the word arrives behind the bytes.
+    // Both are posted before either is awaited; the message arrives after the bytes.
     let written = connection.write(Region::from_bytes(b"WHAT")?.all(), memory);
     let said = connection.send_imm(Region::from_bytes(b"done")?.all(), 7);
     written.await?;
@@ -53,7 +53,7 @@ async fn both() -> Result<()> {
     let server = aio::Device::open(DeviceConfig::loopback())?;
     let client = aio::Device::open(DeviceConfig::loopback())?;
     let address = server.local_addr();
-    // Before the client asks: who asks where nobody listens is refused.
+    // Listens before the client connects, since a request without a listener is refused.
     let listener = server.listen()?;
     let serving = tokio::spawn(serve(server, listener));
     let read = ask(client, address).await?;
@@ -63,8 +63,10 @@ async fn both() -> Result<()> {
     Ok(())
 }
 
+/// Runs client and server to the end.
+///
 /// # Errors
-/// What went wrong at either end.
+/// The first error at either end.
 pub(crate) fn main() -> Result<()> {
     tokio::runtime::Builder::new_current_thread().build()?.block_on(both())
 }

@@ -1,4 +1,4 @@
-//! WRITE: one end puts bytes into the other end's memory, which its application only finds there.
+//! WRITE: one end puts bytes into the other end's memory, without an event there.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;
@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let near = client.connect(server.local_addr())?;
     let far = listener.accept(PATIENCE)?;
 
-    // The server opens memory and tells the client how to reach it. Here both are in one process, so that is easy.
+    // The server registers memory and gives the client its address and key. Both are in one process here, so no
+    // message is needed.
     let board = Region::zeroed(64)?;
     let opened = server.register(&board, Access::WRITE)?;
 

@@ -1,4 +1,4 @@
-//! WRITE with immediate: bytes go into the other end's memory, and its application is told by a completion.
+//! WRITE with immediate: bytes are placed in the other end's memory, and its application gets a completion.
 #![allow(clippy::print_stdout, reason = "an example talks to its user")]
 
 use std::error::Error;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let board = Region::zeroed(1 << 20)?;
     let opened = server.register(&board, Access::WRITE)?;
-    // The immediate needs a receive; the bytes do not go there.
+    // The immediate consumes a receive; the bytes are not placed there.
     far.recv(7, Region::zeroed(0)?.all())?;
 
     let block = Region::from_bytes(&vec![0xab; 1 << 20])?;

@@ -1,19 +1,20 @@
-//! The clock of a device.
+//! Clock of a device.
 
 use pathweave_units::Time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Monotonic time since a device was opened, or since time began anew. Two devices of one process have clocks of their own.
+/// Monotonic time since a device was opened, or since its clock was reset. Devices of one process have separate
+/// clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
-    /// What a test makes of it.
+    /// Offset set by a test.
     #[cfg(test)]
     jump: Option<Jump>,
 }
 
 impl Clock {
-    /// A clock that starts now. Its first reading is not zero, so that an instant before the start never shows.
+    /// Starts a clock. Its first reading is not zero, so that earlier instants never appear in the future.
     pub(crate) fn start() -> Self {
         Clock {
             start_ns: monotonic_ns().saturating_sub(1_000),
@@ -22,13 +23,13 @@ impl Clock {
         }
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     #[inline]
     pub(crate) fn now(&self) -> Time {
         self.since_start(monotonic_ns())
     }
 
-    /// The instant `age_ns` nanoseconds ago, at the earliest the start.
+    /// Returns the instant `age_ns` nanoseconds ago, but not earlier than the start.
     #[inline]
     pub(crate) fn ago(&self, age_ns: u64) -> Time {
         self.since_start(monotonic_ns().saturating_sub(age_ns))
@@ -40,7 +41,7 @@ impl Clock {
         #[cfg(test)]
         let since_ns =
             since_ns + self.jump.map_or(0, |jump| jump.to_ns.load(std::sync::atomic::Ordering::Relaxed));
-        // 213 days; time begins anew long before.
+        // This saturates after 213 days; the clock is reset long before.
         Time::from_ps(since_ns.saturating_mul(1_000))
     }
 }
@@ -50,7 +51,7 @@ thread_local! {
     static JUMP: std::cell::Cell<Option<Jump>> = const { std::cell::Cell::new(None) };
 }
 
-/// How much later it is than it is.
+/// Offset by which a test advances a clock.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Jump {
@@ -59,15 +60,14 @@ pub(crate) struct Jump {
 
 #[cfg(test)]
 impl Jump {
-    /// Moves the first clocks of devices that this thread opens from now on. Once their time has begun anew they go by
-    /// themselves.
+    /// Advances the clocks of devices that this thread opens from now on. After a reset a clock has no offset.
     pub(crate) fn for_devices_of_this_thread() -> Self {
         let jump = Jump { to_ns: Box::leak(Box::default()) };
         JUMP.set(Some(jump));
         jump
     }
 
-    /// Those that are opened from now on go by themselves.
+    /// Removes the offset from devices that are opened from now on.
     pub(crate) fn unset(self) {
         JUMP.set(None);
     }
@@ -78,7 +78,7 @@ fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Wall clock, to compare with stamps of the kernel; it may jump.
+/// Returns the wall clock, for comparison with timestamps of the kernel. It may jump.
 #[inline]
 pub(crate) fn realtime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))

@@ -1,33 +1,34 @@
-//! What the application learns of its requests.
+//! Completions of requests.
 
 use pathweave_transport::{Opcode, Status};
 
 use crate::state::ConnectionId;
 
-/// A request or a receive that is done.
+/// Completion of a request or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The connection it was posted to.
+    /// Connection to which it was posted.
     pub connection: ConnectionId,
-    /// As given when it was posted.
+    /// Identifier given when it was posted.
     pub wr_id: u64,
-    /// How it ended.
+    /// Final status.
     pub status: Status,
-    /// What was done.
+    /// Operation.
     pub opcode: Opcode,
-    /// Bytes moved; zero unless successful. For a receive with a WRITE's immediate, the bytes written.
+    /// Bytes transferred; zero unless successful. For a receive consumed by a WRITE with immediate: the bytes
+    /// written.
     pub byte_len: u64,
     /// Immediate of the message, for receives.
     pub imm: Option<u32>,
 }
 
 impl Completion {
-    /// Whether it ended well.
+    /// Returns true if the status is success.
     pub fn is_success(&self) -> bool {
         self.status == Status::Success
     }
 
-    /// Bytes moved, or what went wrong.
+    /// Returns the bytes transferred, or the error status.
     ///
     /// # Errors
     /// The status, if it is not success.

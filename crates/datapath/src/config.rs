@@ -1,4 +1,4 @@
-//! What a device is opened with.
+//! Configuration of a device.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,157 +12,170 @@ use crate::secure::{ClusterKey, MAX_ADDRESSES, MAX_PRIVATE_DATA_LEN, Protection}
 
 /// Bytes of headers and protection around a full payload on a link, for policies that count wire bytes.
 pub(crate) const AROUND_PAYLOAD_BYTES: u32 = 130;
-/// Connections of a device that have numbers at a time.
+/// Largest number of connections of a device, bounded by the connection number.
 const MOST_CONNECTIONS: usize = 65_536;
-/// Requests of a connection, and as many receives.
+/// Largest number of outstanding requests of a connection; the same for receives.
 const MOST_QUEUE_DEPTH: u32 = 1 << 20;
-/// Most paths of a device.
+/// Largest number of paths of a device.
 pub const MAX_PATHS: u16 = 256;
-/// Bytes of IP, UDP, transport and protection headers, tag and padding around a payload, at most.
+/// Largest size of the IP, UDP, transport and protection headers, tag and padding around a payload, in bytes.
 const AROUND_PAYLOAD: usize = 40 + 8 + 64 + 28 + 3;
 
-/// Payload of a full packet of [`DeviceConfig::loopback`]: that of jumbo frames, so that tests and examples divide messages
-/// as hosts of a network do.
+/// Payload of a full packet of [`DeviceConfig::loopback`]: that of jumbo frames, so that tests and examples segment
+/// messages like hosts of a network.
 const LOOPBACK_MTU_PAYLOAD: u16 = 8_960;
 
-/// Who runs the loop.
+/// Thread that drives the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driving {
-    /// A thread of the device's own.
+    /// A thread of the device.
     Thread {
-        /// The core it stays on; `None`: wherever the system puts it.
+        /// Core to which the thread is pinned; `None`: the system chooses.
         core: Option<usize>,
     },
-    /// The callers of the device: posting, polling and waiting run the loop. Saves two changes of thread a message,
-    /// which is the best latency there is; but nothing is sent or
-    /// answered while no call is made (acknowledgements, too, leave with the next call), so call often or
-    /// [`wait`](crate::Connection::wait), or peers will think this end dead.
+    /// The threads that call the device: posting, polling and waiting drive the loop. This saves two context switches
+    /// a message and gives the lowest latency. But nothing is sent or answered between calls (acknowledgements, too,
+    /// leave with the next call). Call often or [`wait`](crate::Connection::wait), or peers will declare this end
+    /// dead.
     Caller,
-    /// The callers, as with `Caller`, and a thread of the device's own while none of them calls: it takes the loop over after
-    /// half a millisecond without a call, or at once when a caller [says](crate::Device::rest) that it goes to sleep elsewhere, and
-    /// gives it back to who polls. So messages have the latency of `Caller`, and an application that computes is alive to its
-    /// peers.
+    /// The callers, as with `Caller`, and a thread of the device while none of them calls. The thread takes the loop
+    /// over after half a millisecond without a call, or at once when a caller [announces](crate::Device::rest) that
+    /// it goes to sleep elsewhere. It gives the loop back to a caller that polls. Messages thus have the latency of
+    /// `Caller`, and an application that computes still answers its peers.
     Standby,
 }
 
-/// What the loop does when there is nothing to do.
+/// Behaviour of an idle loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// Looks again at once, having offered the core to other threads. Takes a whole core.
+    /// Polls again at once, after it has yielded the core to other threads. Uses a whole core.
     Busy,
     /// Sleeps until something arrives or a timer is due.
     Blocking {
-        /// Looks again for so long before it sleeps.
+        /// Time for which the loop polls before it sleeps.
         spin: Duration,
     },
-    /// As `Blocking`, but where small messages have lately been answered at once it looks for the next answer instead of
-    /// sleeping, and lets others have the core between two looks, the other end above all. Unless that has proved wrong:
-    /// then it sleeps as many times as make up for what was lost. Takes nothing while no messages go to and fro.
+    /// Sleeps like `Blocking`, but polls for the next answer if small messages have recently been answered at once.
+    /// Between two polls it yields the core to other threads, above all to the other end. After polling in vain it
+    /// sleeps through as many waits as make up for the loss. Uses no CPU time while no messages are exchanged.
     Adaptive {
-        /// The longest that it looks.
+        /// Longest time for which the loop polls.
         most: Duration,
     },
 }
 
 impl Waiting {
-    /// What most hosts want: sleeps, but for answers that come within the time a sleep and a wake-up would take.
+    /// Suitable for most hosts: sleeps, except for answers that arrive within the time of a sleep and a wake-up (25
+    /// us).
     pub const ADAPTIVE: Waiting = Waiting::Adaptive { most: Duration::from_micros(25) };
 }
 
-/// Where packets without protection may go.
+/// Addresses on which a device may run without packet protection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unprotected {
-    /// Between processes of this machine: a device that is reached from elsewhere does not open without protection.
+    /// Loopback only, between processes of this machine. A device that is reachable from elsewhere does not open
+    /// without protection.
     #[default]
     OnLoopback,
-    /// Anywhere. Any host that can send to the device can read and write what it has registered, so this is for closed networks
-    /// and measurements.
+    /// Any address. Any host that can send to the device can read and write its registered memory, so this is for
+    /// closed networks and measurements.
     Anywhere,
 }
 
-/// Schemes without congestion control that peers may choose. Their packets leave as fast as the line lets them.
+/// Schemes without congestion control that peers may choose. Their packets leave at the line rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Uncontrolled {
-    /// The device's own scheme, if it is one of them.
+    /// The device's own scheme only, if it has no congestion control.
     #[default]
     Own,
     /// All of them: for closed networks and measurements. A peer can make this end flood the network.
     All,
 }
 
-/// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.
+/// Configuration of a device. Start with [`DeviceConfig::new`] and change fields as needed.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
-    /// Where peers reach the device; port 0: any that is free ([`Device::local_addr`](crate::Device::local_addr) tells).
+    /// Address at which peers reach the device. Port 0 selects any free port
+    /// ([`Device::local_addr`](crate::Device::local_addr) returns it).
     pub bind: SocketAddr,
-    /// Further addresses at which this machine has network interfaces: a connection's paths are spread over all of them, as far
-    /// as packets come through to addresses of the peer. At most 7, all of the family of `bind`, none twice.
+    /// Further addresses of this machine's network interfaces. The paths of a connection are spread over all of them,
+    /// as far as packets reach the peer's addresses. At most 7, all of the family of `bind`, none twice. Default
+    /// none.
     pub also_bind: Vec<SocketAddr>,
-    /// Paths (UDP source ports) to send on, 1 to 256. A connection uses no more than its peer has. Where descriptors or ports run
-    /// short there are fewer, and a line of the log tells ([`Device::paths`](crate::Device::paths)).
+    /// Number of paths (UDP source ports) to send on, 1 to 256. A connection uses at most as many as its peer has. If
+    /// file descriptors or ports run short there are fewer, with a warning in the log
+    /// ([`Device::paths`](crate::Device::paths)). Default 16.
     pub paths: u16,
-    /// Source ports of the paths.
+    /// Source ports of the paths. Default: any free ones.
     pub source_ports: SourcePorts,
-    /// Payload of a full packet in bytes, 256 to 32,576; of both ends' the smaller is used. See
-    /// [`DeviceConfig::fit_link`].
+    /// Payload of a full packet in bytes, 256 to 32,576; the smaller value of both ends is used. See
+    /// [`DeviceConfig::fit_link`]. Default 1,344.
     pub mtu_payload: u16,
-    /// Rate of the network interface, of all together where there are several: the most a connection sends.
+    /// Rate of the network interface, or of all together if there are several: the upper bound on the sending rate. 1
+    /// Mb/s to 10 Tb/s, default 100 Gb/s.
     pub line_rate: Rate,
-    /// Round-trip time between idle hosts, their software included. With `line_rate` it says how much a connection
-    /// may have in flight; schemes that measure the round-trip time go on from there.
+    /// Round-trip time between idle hosts, their software included. With `line_rate` it determines the bytes that a
+    /// connection may have in flight initially; schemes that measure the round-trip time adapt from there. More than
+    /// 0, at most an hour, default 50 us.
     pub base_rtt: Duration,
-    /// Delay that hosts add by themselves and that says nothing of the network. Schemes that steer by delay (UDMP, LAPS,
-    /// Swift, TIMELY, REPS) take so much above the network's for none; others do not hear of it.
+    /// Delay that host software adds, which is no sign of network congestion. Schemes that react to delay (UDMP,
+    /// LAPS, Swift, TIMELY, REPS) ignore this much delay beyond the network's; other schemes are not affected. Less
+    /// than 1 s, default 1 ms.
     pub host_delay: Duration,
-    /// Shortest first retransmission timeout. By itself a device waits for ten times `base_rtt` or `host_delay`, whichever
-    /// is more, at least 1 ms; the longer of both holds.
+    /// Lower bound on the first retransmission timeout, at most 60 s. The device itself uses ten times the larger of
+    /// `base_rtt` and `host_delay`, at least 1 ms; the longer of both applies. Default 0.
     pub retransmit_after: Duration,
-    /// Scheme of connections this end opens; a name of [`pathweave_policy::schemes`]. The accepting end follows, if it
-    /// is one of its `accepted_schemes`.
+    /// Scheme of connections that this end opens; a name of [`pathweave_policy::schemes`]. The accepting end uses the
+    /// same scheme if it is one of its `accepted_schemes`. Default `weave`.
     pub scheme: String,
-    /// Schemes of connections that peers may open to this end, by name or alias; others are refused. By default all that
-    /// connections have. Datagram endpoints speak the one they are opened with, and do not look at this.
+    /// Schemes that peers may choose for connections to this end, by name or alias; others are refused. Default: all
+    /// connection schemes. Datagram endpoints ignore this field and use their own scheme.
     pub accepted_schemes: Vec<String>,
-    /// Of the accepted schemes, those without congestion control that peers may choose.
+    /// Restriction on accepted schemes without congestion control. Default: only the device's own.
     pub uncontrolled: Uncontrolled,
-    /// Who runs the loop.
+    /// Thread that drives the loop. Default: a thread of the device, not pinned.
     pub driving: Driving,
-    /// What it does when there is nothing to do.
+    /// Behaviour of the idle loop. Default [`Waiting::ADAPTIVE`].
     pub waiting: Waiting,
-    /// Protection of packets; the same at both ends.
+    /// Protection of packets; must be the same at both ends. Default: encryption.
     pub protection: Protection,
-    /// Where packets may go without protection, if `protection` is to be none.
+    /// Addresses on which `protection` may be none. Default: loopback only.
     pub unprotected: Unprotected,
-    /// The cluster's key; needed unless packets are not protected.
+    /// Key of the cluster; required unless packets are unprotected. Default none.
     pub key: Option<ClusterKey>,
-    /// Bytes the kernel is asked to buffer for each socket.
+    /// Buffer size in bytes that is requested from the kernel for each socket. Default 8 MiB.
     pub socket_buffer_bytes: usize,
-    /// Connections at a time, both opened and accepted.
+    /// Largest number of connections, opened and accepted together; 1 to 65,536, default 4,096.
     pub max_connections: usize,
-    /// Connections at a time with one address.
+    /// Largest number of connections with one address; 1 to 65,536, default 1,024.
     pub max_connections_per_peer: usize,
-    /// Connections at a time that peers have asked for and not confirmed: they know the cluster key, and have not been
-    /// heard since.
+    /// Largest number of half-open connections: a peer has requested them with knowledge of the cluster key, and sent
+    /// nothing since. 1 to 65,536, default 1,024.
     pub max_half_open: usize,
-    /// The same with one address. Where hosts open many connections at once, more than this are refused, to ask again.
+    /// Largest number of half-open connections with one address; 1 to 65,536, default 128. If hosts open more
+    /// connections at once, the excess is refused and must be retried.
     pub max_half_open_per_peer: usize,
-    /// Requests that may be outstanding on a connection, and as many receives: posted, and their completions not yet taken.
+    /// Largest number of requests of a connection that are outstanding or whose completions have not been taken; the
+    /// same for receives. 1 to 1,048,576, default 4,096.
     pub queue_depth: u32,
-    /// What peers that open a connection find in [`ConnectionInfo::private_data`](crate::ConnectionInfo), at most 196 bytes.
+    /// Data that peers which open a connection get in [`ConnectionInfo::private_data`](crate::ConnectionInfo), at
+    /// most 196 bytes. Default none.
     pub answer_data: Vec<u8>,
-    /// How long opening a connection may take.
+    /// Time within which a connection must open. More than 0, at most an hour, default 5 s.
     pub connect_timeout: Duration,
-    /// How long a peer may be silent while something is expected of it before the connection fails.
+    /// Time for which a peer may be silent while something is expected from it; then the connection fails. More than
+    /// 0, at most an hour, default 5 s.
     pub peer_timeout: Duration,
-    /// After this long without a word from the peer it is asked whether it is still there.
+    /// Silence of an idle peer after which it is probed. More than 0, at most an hour, default 1 s.
     pub keepalive: Duration,
-    /// Seed of the device's random choices (paths above all); `None`: from the system. Keys never depend on it.
+    /// Seed of the device's random choices (above all of paths); `None`: from the system. Keys never depend on it.
+    /// Default `None`.
     pub seed: Option<u64>,
 }
 
 impl DeviceConfig {
-    /// The defaults: 16 paths, 1,344-byte payloads (which fit 1,500-byte links), scheme `weave`, a thread that sleeps
-    /// when idle, and encryption, which needs a key.
+    /// Returns the defaults: 16 paths, 1,344-byte payloads (which fit 1,500-byte links), scheme `weave`, a thread
+    /// that sleeps when idle, and encryption, which needs a key.
     pub fn new(bind: SocketAddr) -> Self {
         DeviceConfig {
             bind,
@@ -196,9 +209,10 @@ impl DeviceConfig {
         }
     }
 
-    /// A device on loopback, unprotected: for tests and examples in one machine. Bound to another address it does not
-    /// open, unless [`unprotected`](DeviceConfig::unprotected) says that it may. Packets have payloads of 8,960 bytes;
-    /// `fit_link(65_536)` sets the most that loopback takes, which costs less CPU time per byte.
+    /// Returns the configuration of an unprotected device on loopback, for tests and examples on one machine. A
+    /// device bound to another address does not open, unless [`unprotected`](DeviceConfig::unprotected) permits it.
+    /// Payloads have 8,960 bytes; `fit_link(65_536)` sets the largest that loopback accepts, which costs less CPU
+    /// time per byte.
     pub fn loopback() -> Self {
         DeviceConfig {
             protection: Protection::Insecure,
@@ -207,7 +221,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Sets `mtu_payload` to the most that fits packets of `link_mtu` bytes (IP header included), in multiples of 64.
+    /// Sets `mtu_payload` to the largest multiple of 64 that fits packets of `link_mtu` bytes (IP header included).
     ///
     /// # Errors
     /// [`ConfigError::OutOfRange`] for links of less than 448 bytes.
@@ -224,13 +238,13 @@ impl DeviceConfig {
         Ok(())
     }
 
-    /// The MTU of a link that carries packets of so much payload, in bytes: [`fit_link`](DeviceConfig::fit_link) finds room for
-    /// as much there.
+    /// Returns the MTU in bytes of a link on which [`fit_link`](DeviceConfig::fit_link) selects at least this
+    /// payload.
     pub fn link_mtu_for(mtu_payload: u16) -> usize {
         usize::from(mtu_payload).next_multiple_of(64) + AROUND_PAYLOAD
     }
 
-    /// Names the first field that is wrong.
+    /// Checks all fields; the error names the first invalid one.
     ///
     /// # Errors
     /// [`ConfigError`].
@@ -241,7 +255,7 @@ impl DeviceConfig {
         all.try_for_each(|name| crate::scheme::find(name).map(|_| ()))
     }
 
-    /// Whether peers may open connections with the scheme of this name or alias.
+    /// Returns true if peers may open connections with the scheme of this name or alias.
     pub(crate) fn accepts(&self, scheme: &str) -> bool {
         let name = |alias: &str| pathweave_policy::find_scheme(alias).map(|info| info.name);
         let Some(wanted) = pathweave_policy::find_scheme(scheme) else { return false };
@@ -253,7 +267,7 @@ impl DeviceConfig {
         harmless && self.accepted_schemes.iter().any(is_wanted)
     }
 
-    /// As [`validate`](DeviceConfig::validate), whatever the scheme is of.
+    /// Checks all fields as [`validate`](DeviceConfig::validate) does, except for the scheme.
     pub(crate) fn validate_but_scheme(&self) -> Result<(), ConfigError> {
         check((1..=MAX_PATHS).contains(&self.paths), "paths", self.paths.to_string(), "1 to 256")?;
         self.validate_addresses()?;
@@ -309,7 +323,7 @@ impl DeviceConfig {
         check(answer <= MAX_PRIVATE_DATA_LEN, "answer_data length", answer, "at most 196 bytes")?;
         if let Driving::Thread { core: Some(core) } = self.driving {
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-            // Which cores exist is for the system to say; this only catches what cannot be.
+            // Only the system knows which cores exist; this check rejects impossible values.
             check(core < cores.max(1_024), "core", core.to_string(), "a core of this machine")?;
         }
         if self.protection != Protection::Insecure && self.key.is_none() {
@@ -326,7 +340,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Whether the addresses go together.
+    /// Checks that the addresses can be used together.
     fn validate_addresses(&self) -> Result<(), ConfigError> {
         if self.also_bind.is_empty() {
             return Ok(());
@@ -346,7 +360,7 @@ impl DeviceConfig {
         Ok(())
     }
 
-    /// Its sockets: what a [backend](crate::backend) is opened with that is then given to
+    /// Returns the configuration of the sockets, to open a [backend](crate::backend) that is then passed to
     /// [`Device::with_backend`](crate::Device::with_backend).
     pub fn udp(&self) -> UdpConfig {
         UdpConfig {
@@ -359,7 +373,7 @@ impl DeviceConfig {
     }
 }
 
-/// An error that names the field, unless `ok`.
+/// Returns an error that names the field, unless `ok`.
 pub(crate) fn check(
     ok: bool,
     field: &'static str,
@@ -369,45 +383,45 @@ pub(crate) fn check(
     if ok { Ok(()) } else { Err(ConfigError::OutOfRange { field, value: value.to_string(), allowed }) }
 }
 
-/// What is wrong with a configuration.
+/// Error in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A value out of its range.
+    /// A value is out of its range.
     #[error("{field} is {value}; allowed: {allowed}")]
     OutOfRange {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
-    /// No scheme has this name.
+    /// There is no scheme with this name.
     #[error("there is no scheme {name:?}{} (there are {all})", pathweave_units::did_you_mean(.nearest.as_deref()))]
     UnknownScheme {
-        /// The name that was asked for.
+        /// Requested name.
         name: String,
-        /// A name that is much like it, if one is.
+        /// Most similar name, if there is one.
         nearest: Option<&'static str>,
-        /// All names.
+        /// Names of all schemes.
         all: String,
     },
-    /// A scheme whose queue pairs are not a connection's own.
+    /// The scheme's queue pairs serve several connections.
     #[error("scheme {name:?} has queue pairs that serve more than one connection; see datagram endpoints")]
     NotConnections {
-        /// Its name.
+        /// Name of the scheme.
         name: String,
     },
-    /// A scheme of connections, where datagrams are meant.
+    /// A connection scheme where a datagram scheme is required.
     #[error("scheme {name:?} is one of connections; of datagrams there are: {all}")]
     NotDatagrams {
-        /// Its name.
+        /// Name of the scheme.
         name: String,
-        /// Names of those that are.
+        /// Names of the datagram schemes.
         all: String,
     },
-    /// No protection, on an address that others can send to.
+    /// Packets are unprotected on an address that other hosts can reach.
     #[error(
         "bind is {bind}, which others can send to, and protection is insecure: whoever can could read and write what \
          is registered; give a key and protection encrypt, bind a loopback address, or on a closed network set \
@@ -417,12 +431,12 @@ pub enum ConfigError {
         /// The address.
         bind: SocketAddr,
     },
-    /// Protection without a key.
+    /// Protection is configured without a key.
     #[error(
         "protection {protection} needs the cluster's key; give a key file, or choose insecure on a closed fabric"
     )]
     NoKey {
-        /// What was asked for.
+        /// Configured protection.
         protection: Protection,
     },
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, as types.
+//! Error types of the application interface.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,51 +11,51 @@ use crate::config::ConfigError;
 use crate::secure::{HandshakeError, Refusal};
 use crate::state::CloseReason;
 
-/// Why a device could not be opened.
+/// Reason why a device could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Another socket has the port.
+    /// Another socket uses the port.
     #[error("{address} is in use by another socket; choose another port, or 0 for any that is free")]
     PortInUse {
-        /// The address asked for.
+        /// Requested address.
         address: SocketAddr,
     },
-    /// The system says no.
+    /// The process lacks the privilege.
     #[error("no permission to bind {address}; ports below 1024 need privileges (CAP_NET_BIND_SERVICE)")]
     Permission {
-        /// The address asked for.
+        /// Requested address.
         address: SocketAddr,
     },
     /// No interface has the address.
     #[error("{address} is not an address of this machine")]
     NotLocal {
-        /// The address asked for.
+        /// Requested address.
         address: SocketAddr,
     },
-    /// The loop's thread cannot stay on the core asked for.
+    /// The loop's thread cannot be pinned to the requested core.
     #[error("the loop cannot be put on core {core}: {source}")]
     Core {
-        /// The core.
+        /// Requested core.
         core: usize,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Anything else the system may say.
+    /// Any other error of the system.
     #[error("{address}: {source}")]
     System {
-        /// The address it was about.
+        /// Address concerned.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl OpenError {
-    /// What the system said of a socket at `address`.
+    /// Converts an error of the system about a socket at `address`.
     pub fn of_socket(address: SocketAddr, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => OpenError::PortInUse { address },
@@ -66,98 +66,98 @@ impl OpenError {
     }
 }
 
-/// Why a connection could not be opened.
+/// Reason why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The protection domain is another device's.
+    /// The protection domain belongs to another device.
     #[error("the protection domain is not one of this device's")]
     OtherDevice,
-    /// This end has given up the attempt, or nobody was there any more to take the connection.
+    /// This end has given up the attempt, or nobody was left to take the connection.
     #[error("this end has given up the attempt")]
     GivenUp,
-    /// No answer came.
+    /// No answer arrived.
     #[error(
         "{peer} has not answered within {timeout:?}: nobody listens there, a firewall drops UDP, or its cluster key is another"
     )]
     Unreachable {
-        /// Whom.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// How long.
+        /// Configured timeout.
         timeout: Duration,
     },
-    /// The system knows no way, or the peer's system says that no socket listens.
+    /// The system has no route, or the peer's system reports that no socket listens.
     #[error("{peer} cannot be reached: {reason}")]
     NoRoute {
-        /// Whom.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
     },
-    /// The peer said no.
+    /// The peer refused the connection.
     #[error("{peer} refuses the connection: {reason}")]
     Refused {
-        /// Who.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// Why.
+        /// Reason of the peer.
         reason: Refusal,
     },
-    /// No listener accepts connections there.
+    /// The peer has no listener.
     #[error("{peer} accepts no connections: nobody listens there")]
     NobodyListens {
-        /// Who.
+        /// Address of the peer.
         peer: SocketAddr,
     },
-    /// The cluster keys differ.
+    /// The cluster keys of the two ends differ.
     #[error("{peer}: {reason}")]
     WrongKey {
-        /// Who.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// What the handshake found.
+        /// Finding of the handshake.
         reason: String,
     },
-    /// The peer speaks other versions.
+    /// The peer supports other protocol versions.
     #[error("{peer} speaks versions {theirs:?} of the protocol, this end {ours:?}")]
     Version {
-        /// Who.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// What it speaks.
+        /// Versions that the peer supports.
         theirs: Vec<u8>,
-        /// What this end speaks.
+        /// Versions that this end supports.
         ours: Vec<u8>,
     },
-    /// The link to the peer does not take full packets.
+    /// The link to the peer is too small for full packets.
     #[error(
         "the link to {peer} takes packets of {link_mtu} bytes, payloads of {mtu_payload} need {needed}; set mtu_payload lower"
     )]
     LinkMtu {
-        /// Whom.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// Bytes a packet may have on this machine's link to it, IP header included.
+        /// MTU of this machine's link to the peer in bytes, IP header included.
         link_mtu: usize,
-        /// Bytes full packets have.
+        /// Length of full packets, in bytes.
         needed: usize,
-        /// The payload they are of.
+        /// Payload of full packets, in bytes.
         mtu_payload: u16,
     },
-    /// Another address family than the device's.
+    /// The peer has another address family than the device.
     #[error("{peer} is of another address family than the device's {local}")]
     Family {
-        /// Whom.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// This end's address.
+        /// Address of the device.
         local: SocketAddr,
     },
-    /// Limits of this device.
+    /// A connection limit of the device is reached.
     #[error("the device has {limit} connections, as many as it may")]
     TooMany {
         /// The limit.
         limit: usize,
     },
-    /// Something the handshake refused to begin with.
+    /// The handshake could not begin with these parameters.
     #[error("the connection cannot be described: {0}")]
     Hello(String),
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The device is closed, or its loop has failed.
@@ -166,7 +166,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// What a failed handshake means to the application.
+    /// Converts a handshake failure to the application's error.
     pub(crate) fn of_handshake(peer: SocketAddr, timeout: Duration, error: HandshakeError) -> Self {
         match error {
             HandshakeError::NoAnswer { .. } | HandshakeError::Unreachable { .. } => {
@@ -182,49 +182,49 @@ impl ConnectError {
     }
 }
 
-/// Why a request was not taken.
+/// Reason why a request was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PostError {
-    /// As much is posted as may be; take completions out first.
+    /// The queue is full; take completions first.
     #[error("{limit} requests are outstanding, as many as were agreed on; poll completions first")]
     Full {
-        /// The limit.
+        /// Largest number of outstanding requests.
         limit: u32,
     },
-    /// The connection is over.
+    /// The connection has ended.
     #[error("the connection is closed")]
     Closed,
-    /// The peer's memory would end beyond the last address.
+    /// The peer's memory range exceeds the address space.
     #[error("{len} bytes at address {address:#x} of the peer end beyond the last address there is")]
     Address {
-        /// Address asked for.
+        /// Requested address.
         address: u64,
-        /// Bytes from there on.
+        /// Length from there on, in bytes.
         len: u64,
     },
-    /// Longer than a message may be.
+    /// The message is too long.
     #[error("a message of {len} bytes; at most {MAX_MESSAGE_BYTES} are allowed")]
     TooLong {
-        /// Bytes asked for.
+        /// Length of the message, in bytes.
         len: u64,
     },
 }
 
-/// Why memory was not registered.
+/// Reason why memory was not registered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// The protection domain is another device's.
+    /// The protection domain belongs to another device.
     #[error("the protection domain is not one of this device's")]
     OtherDevice,
-    /// The connection is over, to whose peer alone the region was to be open.
+    /// The region was for one connection only, which has ended.
     #[error("the connection is closed")]
     ConnectionClosed,
     /// The system has no random bytes for the key.
     #[error(transparent)]
     Random(#[from] crate::secure::RandomError),
-    /// What the endpoint said.
+    /// The endpoint refused the region.
     #[error(transparent)]
     Memory(#[from] pathweave_transport::MemoryError),
     /// The device is closed.
@@ -232,24 +232,24 @@ pub enum RegisterError {
     DeviceClosed(String),
 }
 
-/// A device has as many protection domains as there can be.
+/// All protection domains of a device are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{limit} protection domains are in use, which is the limit of a device; drop some")]
 pub struct TooManyDomains {
-    /// How many there can be, besides the device's own.
+    /// Largest number of domains, besides the device's own.
     pub limit: u16,
 }
 
-/// A device calls one hook, and has it.
+/// The device already has a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the device has a hook already")]
 pub struct HookTaken;
 
-/// Why memory could not be taken back from peers.
+/// Reason why a region was not closed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DeregisterError {
-    /// What the endpoint said.
+    /// The endpoint refused to close it.
     #[error(transparent)]
     Memory(#[from] pathweave_transport::MemoryError),
     /// The device is closed.
@@ -257,14 +257,14 @@ pub enum DeregisterError {
     DeviceClosed(String),
 }
 
-/// Why waiting ended without what was waited for.
+/// Reason why a wait ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// It took too long.
+    /// The timeout has expired.
     #[error("nothing has come within {0:?}")]
     Timeout(Duration),
-    /// The connection is over, and all its completions have been taken: nothing more comes.
+    /// The connection has ended, and all its completions have been taken.
     #[error("the connection is closed: {0}")]
     ConnectionClosed(CloseReason),
     /// The device is closed, or its loop has failed.

@@ -1,45 +1,45 @@
-//! What the application learns of its connections, one thing after the other.
+//! Events of an application's connections.
 
 use crate::api::Connection;
 use crate::completion::Completion;
 use crate::error::ConnectError;
 use crate::state::{CloseReason, ConnectionId};
 
-/// Something that has happened on one of the connections that feed an [`Events`](crate::Events).
+/// Event of one of the connections that feed an [`Events`](crate::Events).
 ///
-/// Of one connection they come in this order: [`Opened`](Event::Opened) or [`Accepted`](Event::Accepted), completions,
-/// [`Closed`](Event::Closed).
+/// The events of one connection come in this order: [`Opened`](Event::Opened) or [`Accepted`](Event::Accepted),
+/// completions, [`Closed`](Event::Closed).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A request or a receive is done.
+    /// A request or a receive has completed.
     Completed(Completion),
-    /// A connection that this end wanted is open.
+    /// A connection that this end has requested is open.
     Opened {
-        /// What the application calls the attempt.
+        /// Token of the attempt.
         token: u64,
         /// The connection. Dropping it closes it.
         connection: Connection,
     },
-    /// A connection that this end wanted will not be.
+    /// A connection that this end has requested could not be opened.
     Refused {
-        /// What the application calls the attempt.
+        /// Token of the attempt.
         token: u64,
-        /// Why.
+        /// Reason of the failure.
         error: Box<ConnectError>,
     },
     /// A peer has opened a connection. Dropping it closes it.
     Accepted(Connection),
-    /// A connection is over, and all its completions have been taken: nothing more comes of it.
+    /// A connection has ended, and all its completions have been taken. It produces no further events.
     Closed {
-        /// Which.
+        /// Identity of the connection.
         connection: ConnectionId,
-        /// Why.
+        /// Reason of the end.
         reason: CloseReason,
     },
-    /// A region is closed, and no packet reads or writes it any more ([`Events::release`](crate::Events::release)).
+    /// A region is closed, and no packet accesses it any more ([`Events::release`](crate::Events::release)).
     Released {
-        /// What the application calls this.
+        /// Token given with the release.
         token: u64,
     },
 }

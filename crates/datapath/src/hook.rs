@@ -1,4 +1,4 @@
-//! What the loop calls when something has happened.
+//! The application's hook, which the loop calls when there are events.
 
 use std::any::Any;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// What the loop calls when something has happened.
+/// The application's hook.
 pub(crate) struct Hook {
     look: Box<dyn Fn() + Send + Sync>,
-    /// The thread that is within it.
+    /// Thread that is running the hook.
     caller: Mutex<Option<ThreadId>>,
 }
 
@@ -18,10 +18,10 @@ impl Hook {
         Hook { look: Box::new(look), caller: Mutex::new(None) }
     }
 
-    /// Calls it.
+    /// Calls the hook.
     ///
     /// # Errors
-    /// Its panic: nothing of the loop's was at work, so it goes on.
+    /// The hook's panic. The state of the loop is intact, so the loop continues.
     pub(crate) fn call(&self) -> Result<(), Box<dyn Any + Send>> {
         *self.caller() = Some(thread::current().id());
         let result = catch_unwind(AssertUnwindSafe(|| (self.look)()));
@@ -29,7 +29,7 @@ impl Hook {
         result
     }
 
-    /// Whether the calling thread is within it.
+    /// Returns true if the calling thread runs within the hook.
     pub(crate) fn is_caller_within(&self) -> bool {
         *self.caller() == Some(thread::current().id())
     }

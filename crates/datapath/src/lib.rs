@@ -1,8 +1,8 @@
-//! Real I/O for the transport: the code that was simulated carries traffic over UDP, behind an interface in the manner
-//! of the verbs.
+//! Real I/O for the transport. The protocol code that runs in the simulator carries traffic over UDP here, behind an
+//! interface modelled on the RDMA verbs.
 //!
-//! A [`Device`] is a socket for what arrives, a socket for each path, and a loop that drives them. Connect it to
-//! another one, in this process or elsewhere, and post work to the [`Connection`].
+//! A [`Device`] has one socket for arrivals, one socket for each path, and an event loop that drives them. Connect it
+//! to another device, in this process or elsewhere, and post work requests to the [`Connection`].
 //!
 //! ```
 //! use pathweave_datapath::{Access, Device, DeviceConfig, Region};
@@ -27,22 +27,23 @@
 //!
 //! # Many connections
 //!
-//! An application with many peers opens connections without waiting, and has all that happens on them in one stream:
-//! [`Events`]. It may work in the loop's own thread, from a [hook](Device::set_hook) that the loop calls when there is
-//! something to see. There, and wherever waiting for the loop costs too much, regions are closed with [`Events::release`].
+//! An application with many peers opens connections without waiting and receives the events of all of them in one
+//! stream: [`Events`]. It may run in the loop's own thread, in a [hook](Device::set_hook) that the loop calls when
+//! there are events. In the hook, and wherever waiting for the loop costs too much, regions are closed with
+//! [`Events::release`].
 //!
 //! # Parts
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`backend`] | what carries packets: UDP sockets with segmentation offload |
-//! | [`secure`] | handshake, keys, packet protection: a crate of its own, without I/O |
+//! | [`backend`] | packet I/O: UDP sockets with segmentation offload |
+//! | [`secure`] | handshake, keys, packet protection: a separate crate without I/O |
 //! | [`Region`] | memory that the network reads and writes; [`Slices`]: several pieces of it as one message |
-//! | [`Events`] | all that happens on many connections |
-//! | `event_loop` | the loop, whatever transport service it drives |
+//! | [`Events`] | events of many connections in one stream |
+//! | `event_loop` | the loop, shared by both transport services |
 //! | `engine` | connections |
 //! | [`rdm`] | reliable datagrams: one endpoint for any number of peers |
-//! | `aio` | the same for tokio, with the feature `tokio` |
+//! | `aio` | asynchronous API for tokio, with the feature `tokio` |
 #![cfg(target_os = "linux")]
 
 #[cfg(feature = "tokio")]

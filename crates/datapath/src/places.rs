@@ -1,17 +1,18 @@
-//! Memory the endpoint knows by handle: of work requests, of receives, and of registered regions.
+//! Memory that the endpoint knows by handle: of work requests, of receives, and of registered regions.
 
 use crate::region::Slices;
 
-/// What a handle stands for.
+/// Memory to which a handle refers.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// The memory, and no byte beside it.
+    /// The memory, without any byte next to it.
     pub(crate) memory: Slices,
-    /// What the application calls the request; unused for registered regions.
+    /// Work request identifier of the application; unused for registered regions.
     pub(crate) wr_id: u64,
 }
 
-/// Places by handle. A handle is a slot and its generation: what is done with does not open what came after it.
+/// Places by handle. A handle contains a slot and its generation, so a stale handle does not match a later occupant
+/// of the slot.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     slots: Vec<Slot>,
@@ -41,7 +42,7 @@ impl Places {
         slot.place.as_ref().filter(|_| u64::from(slot.generation) == handle >> 32)
     }
 
-    /// From now on a handle stands for other memory.
+    /// Replaces the memory to which a handle refers.
     pub(crate) fn replace(&mut self, handle: u64, memory: Slices) {
         let slot = self.slots.get_mut((handle & 0xffff_ffff) as usize);
         let slot = slot.filter(|slot| u64::from(slot.generation) == handle >> 32);

@@ -1,4 +1,4 @@
-//! Schemes as real hosts need them.
+//! Adaptation of schemes to real hosts.
 
 use std::time::Duration;
 
@@ -11,30 +11,33 @@ use pathweave_units::Duration as Span;
 use crate::backend::UdpBackend;
 use crate::config::{AROUND_PAYLOAD_BYTES, ConfigError, DeviceConfig};
 
-/// Packets of one batch that one acknowledgement answers: what its bitmap covers, so that each can be told apart.
+/// Largest number of packets of one batch that one acknowledgement covers: the length of its bitmap, so that each is
+/// reported individually.
 const ACK_EVERY_PACKETS: u16 = 64;
-/// An acknowledgement held back leaves when the batch it belongs to is done with.
+/// Longest time for which an acknowledgement is delayed: it leaves when its batch has been processed.
 const ACK_DELAY: Span = Span::from_us(1);
 
-/// What the kernel counts for a packet in a socket's buffer, besides its payload.
+/// Bytes that the kernel charges to a socket's buffer for a packet, besides its payload.
 const BUFFER_BYTES_A_PACKET: usize = 1_024;
-/// However small a buffer is, this many bytes may be on the way, the kernel's share included: 32 packets of 8,960 bytes of
-/// payload, which fit the buffers that Linux grants by default.
+/// Smallest bound on bytes in flight that a small socket buffer imposes, the kernel's overhead included: 32 packets
+/// of 8,960 bytes of payload. They fit the buffers that Linux grants by default.
 const LEAST_WINDOW_BYTES: usize = 32 * (8_960 + BUFFER_BYTES_A_PACKET);
-/// And at least this many packets: with fewer, loss recovery cannot tell which of them are lost.
+/// Smallest bound on packets in flight. With fewer packets, loss recovery cannot determine which of them are lost.
 const LEAST_WINDOW_PACKETS: usize = 4;
 
-/// Of what the line sends in a round trip, hosts' delay included, so much may be on the way. In simulated time, four or eight unequal
-/// paths behind 1 Gb/s: with a half, paths of 300, 150, 150 and 30 Mb/s give UDMP 80 % of their sum, and hosts that are not
-/// scheduled for 2 ms now and then let fast paths run dry; with all of it, queues of 150 KB overflow after such a stall.
+/// Part of the bandwidth-delay product, with the hosts' delay included in the delay, that may be in flight. In
+/// simulated time, with four or eight unequal paths behind 1 Gb/s: with 0.5, UDMP gets 80 % of the sum of paths of
+/// 300, 150, 150 and 30 Mb/s. Then fast paths also run dry when hosts are not scheduled for 2 ms now and then. With
+/// 1.0, queues of 150 KB overflow after such a stall.
 const HELD_BDPS: f64 = 0.75;
-/// Packets on the way for each path, at least, over several network interfaces: with 16 paths over links of 100 and 10 Mb/s and
-/// a line of their sum, UDMP sends 11 MB/s, and 5 without this rule.
+/// Smallest number of packets in flight for each path when the device has several network interfaces. With 16 paths
+/// over links of 100 and 10 Mb/s and a line rate of their sum, UDMP sends 11 MB/s with this rule and 5 MB/s without
+/// it.
 const HELD_PACKETS_A_PATH: f64 = 2.0;
-/// Most bytes on the way that only the delay of hosts asks for: about what caches hold.
+/// Largest number of bytes in flight that host delay alone justifies: about the size of a cache.
 const HELD_BYTES: f64 = 524_288.0;
 
-/// The scheme of this name or alias, of connections.
+/// Returns the connection scheme with this name or alias.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     let scheme = find_any(name)?;
     if scheme.service.is_connection() {
@@ -44,12 +47,12 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     }
 }
 
-/// The names of all schemes of connections.
+/// Returns the names of all connection schemes.
 pub(crate) fn of_connections() -> impl Iterator<Item = &'static str> {
     schemes().iter().filter(|info| (info.make)().service.is_connection()).map(|info| info.name)
 }
 
-/// The scheme of this name or alias, of datagrams, and how they behave.
+/// Returns the datagram scheme with this name or alias, and the configuration of its datagrams.
 pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), ConfigError> {
     let scheme = find_any(name)?;
     let Service::Datagram(behaviour) = scheme.service else {
@@ -60,7 +63,8 @@ pub(crate) fn find_datagrams(name: &str) -> Result<(Scheme, DatagramConfig), Con
     Ok((scheme, behaviour))
 }
 
-/// The congestion control of datagrams as hosts need it: clocks that are made for fast lines are slower on slow ones.
+/// Adapts the congestion control of datagrams to real hosts: timers designed for fast links become slower on slow
+/// ones.
 pub(crate) fn suit_datagrams(scheme: &mut Scheme, config: &DeviceConfig) {
     let network_rtt = network_rtt(config, None);
     scheme.policy.adapt_to_host(&HostEnv {
@@ -82,25 +86,30 @@ fn find_any(name: &str) -> Result<Scheme, ConfigError> {
     Err(ConfigError::UnknownScheme { name: name.into(), nearest, all: all.join(", ") })
 }
 
-/// Queue pairs over which a scheme divides a flow. A connection is one queue pair: an application that wants them all opens so
-/// many connections, and posts of each message a part on each ([`part_bytes`](crate::part_bytes)), as the simulator does.
+/// Returns the number of queue pairs over which a scheme divides a flow. A connection is one queue pair. An
+/// application that wants all of them opens that many connections, and posts one part of each message on each of them
+/// ([`part_bytes`](crate::part_bytes)), as the simulator does.
 ///
 /// # Errors
-/// There is no such scheme, or it is none of connections.
+/// There is no scheme with this name, or it is not a connection scheme.
 pub fn queue_pairs_of(name: &str) -> Result<u16, ConfigError> {
     find(name).map(|scheme| scheme.queue_pairs)
 }
 
-/// The scheme as it runs on hosts made of software.
+/// Adapts a scheme to software hosts.
 ///
-/// Four things differ from the simulator's hosts, which take no time and have lines of 100 Gb/s. Acknowledgements are
-/// made a batch, not a packet, since a batch is what the kernel hands over. The delay that hosts add must not be taken
-/// for a queue in the network: what steers by delay is given `host_delay` more ([`HostDelay`]), but does not keep as much
-/// more on the way ([`held`]). Clocks that are made for fast lines are slower on slow ones. And as each send is a system call,
-/// packets in a row may keep to one path ([`batch_packets`]). The last three are the affair of each configuration ([`Adapt`]).
+/// Four things differ from the simulator's hosts, which add no delay and have links of 100 Gb/s:
 ///
-/// And what the kernel buffers for a socket bounds what may be on the way to it: beyond that packets are lost, whatever
-/// the scheme thinks of the network. The peer's buffer is taken to be like this end's.
+/// - Acknowledgements are sent for each batch instead of each packet, since the kernel delivers batches.
+/// - Host delay must not be mistaken for queueing in the network. Schemes that react to delay get `host_delay` added
+///   ([`HostDelay`]), but do not keep proportionally more in flight ([`held`]).
+/// - Timers designed for fast links become slower on slow ones.
+/// - As each send is a system call, consecutive packets may stay on one path ([`batch_packets`]).
+///
+/// Each policy configuration implements the last three ([`Adapt`]).
+///
+/// In addition, the kernel's buffer of a socket bounds the bytes in flight to it: packets beyond it are lost,
+/// whatever the scheme knows of the network. The peer's buffer is assumed to be as large as this end's.
 pub(crate) fn for_hosts(
     mut scheme: Scheme,
     config: &DeviceConfig,
@@ -119,17 +128,19 @@ pub(crate) fn for_hosts(
         *rto_min = (*rto_min).max(timeouts(config).timeout);
     }
     if paths == 1 && !by_path {
-        // On several paths the loop joins them, path by path, and so where each path is listened to by itself.
+        // With several paths the loop joins acknowledgements path by path instead. Recovery by path order evaluates
+        // each path separately, so it keeps the scheme's own acknowledgement policy.
         let every_packets = scheme.acks.every_packets;
         scheme.acks = AckPolicy {
             every_packets: every_packets.max(ACK_EVERY_PACKETS),
-            // A scheme that acknowledges each packet says nothing of how long several may wait.
+            // A scheme that acknowledges each packet defines no bound on the delay of an acknowledgement.
             max_delay: if scheme.acks.may_wait() { scheme.acks.max_delay.max(ACK_DELAY) } else { ACK_DELAY },
             every_bytes: scheme.acks.every_bytes,
         };
     }
     if let Recovery::Timeouts { retries, .. } = &mut scheme.recovery {
-        // As many as a NIC has are over after seconds. How long a peer may be silent, the device is told.
+        // A retry limit sized for a NIC is exhausted after seconds. The device's configuration bounds the silence of
+        // a peer instead.
         *retries = Recovery::RETRIES_FOR_EVER;
     }
     let host = HostEnv {
@@ -147,16 +158,17 @@ pub(crate) fn for_hosts(
     scheme
 }
 
-/// Full packets that leave as one send.
+/// Returns the number of full packets that one send system call carries.
 fn batch_packets(config: &DeviceConfig) -> u8 {
     let packet = usize::from(config.mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
     let packets = (UdpBackend::LIMITS.batch_bytes / packet).min(UdpBackend::LIMITS.batch_segments);
     u8::try_from(packets).unwrap_or(u8::MAX).max(1)
 }
 
-/// What may be on the way, in what the line sends in the round trip that a scheme is told: as much as it sends in the
-/// network's, or so much as covers the delay of hosts and caches still hold. Where the line is that of several interfaces
-/// together, also a few packets for each path: what waits before the slowest of them must not be all there is.
+/// Returns the bytes that may be in flight, in units of the bandwidth-delay product of the base round trip that the
+/// scheme is given. This is the largest of three values: the network's bandwidth-delay product; as much as covers
+/// host delay and still fits caches; with several interfaces, a few packets for each path. The last one prevents
+/// packets queued for the slowest interface from using up the whole allowance.
 fn held(scheme: &Scheme, config: &DeviceConfig, paths: u16, round_trip: Option<Span>) -> f64 {
     let bytes = |time: Span| config.line_rate.bytes_in(time) as f64;
     let network = network_rtt(config, round_trip);
@@ -167,22 +179,22 @@ fn held(scheme: &Scheme, config: &DeviceConfig, paths: u16, round_trip: Option<S
     bytes(network).max(held).max(several) / bytes(rtts(scheme, config, round_trip).base).max(1.0)
 }
 
-/// Round-trip time of the network: as configured, or as the handshake found it where that is more.
+/// Returns the round-trip time of the network: the configured one, or the handshake's if that is longer.
 fn network_rtt(config: &DeviceConfig, round_trip: Option<Span>) -> Span {
     span(config.base_rtt).max(round_trip.unwrap_or(Span::ZERO))
 }
 
-/// Round-trip times of idle paths, as a scheme is told of them.
+/// Round-trip times of idle paths, as given to a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rtts {
-    /// What it starts from.
+    /// Base round-trip time from which the scheme starts.
     pub(crate) base: Span,
-    /// It is told of no shorter one: the shortest that a host made of software now and then achieves says nothing of
-    /// the usual one, and schemes measure everything in units of the shortest.
+    /// Lower bound on the samples given to the scheme. The shortest round trip that a software host occasionally
+    /// achieves is not representative, and schemes measure everything in units of the shortest.
     pub(crate) least: Span,
 }
 
-/// Round-trip times for a scheme. `round_trip`: the handshake's.
+/// Returns the round-trip times for a scheme. `round_trip`: measured by the handshake.
 pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Span>) -> Rtts {
     let hosts = match scheme.policy.host_delay() {
         HostDelay::InRoundTrip => span(config.host_delay),
@@ -191,8 +203,8 @@ pub(crate) fn rtts(scheme: &Scheme, config: &DeviceConfig, round_trip: Option<Sp
     Rtts { base: network_rtt(config, round_trip) + hosts, least: span(config.base_rtt) + hosts }
 }
 
-/// Retransmission timer: patient enough for a host that is not scheduled for a while, and not done before the peer
-/// counts as dead.
+/// Returns the retransmission timer's configuration. It tolerates a host that is not scheduled for a while, and does
+/// not give up before the peer timeout.
 pub(crate) fn timeouts(config: &DeviceConfig) -> RetransmissionConfig {
     let own_ps = 10 * picoseconds(config.base_rtt).max(picoseconds(config.host_delay));
     let initial_ps = own_ps.max(picoseconds(config.retransmit_after));
@@ -205,12 +217,12 @@ pub(crate) fn timeouts(config: &DeviceConfig) -> RetransmissionConfig {
     rto
 }
 
-/// A span of the standard library in picoseconds.
+/// Converts a duration of the standard library to picoseconds.
 pub(crate) fn picoseconds(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1_000)
 }
 
-/// A span of the standard library as one of the protocol's.
+/// Converts a duration of the standard library to one of the protocol's.
 pub(crate) fn span(span: Duration) -> Span {
     Span::from_ps(picoseconds(span))
 }

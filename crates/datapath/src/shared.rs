@@ -1,4 +1,4 @@
-//! What the application's threads and the loop have in common: requests one way, completions the other.
+//! State shared between the application's threads and the loop: commands in one direction, completions in the other.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -21,62 +21,63 @@ use crate::stream::Stream;
 pub(crate) use crate::threads::{NoRoom, Room};
 use crate::threads::{Parking, Signal};
 
-/// A lock that a panicking thread has not spoilt: what it guards is a value that is replaced whole.
+/// Locks a mutex and ignores poisoning. The guarded value is always replaced as a whole, so a panic cannot leave it
+/// half-updated.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An answer of the loop that a thread waits for.
+/// Result that the loop produces and a thread waits for.
 pub(crate) type Answer<T> = Arc<Mutex<Option<T>>>;
 
-/// Connections that peers open are taken.
+/// Settings of a device that accepts connections from peers.
 pub(crate) struct Listening {
-    /// Into this domain, or the device's own.
+    /// Protection domain of accepted connections; `None`: the device's own.
     pub(crate) domain: Option<ProtectionDomain>,
-    /// Told here, or handed to the listener.
+    /// Event stream that receives accepted connections; `None`: they go to the listener.
     pub(crate) stream: Option<Arc<Stream>>,
 }
 
-/// A connection that this end wants.
+/// Request to open a connection.
 pub(crate) struct Dial {
     pub(crate) peer: SocketAddr,
-    /// Where else it may be.
+    /// Further addresses of the peer, tried if `peer` does not answer.
     pub(crate) others: Vec<SocketAddr>,
     pub(crate) private_data: Vec<u8>,
     pub(crate) scheme: String,
     pub(crate) domain: Option<ProtectionDomain>,
     pub(crate) connection: Arc<ConnectionShared>,
-    /// Where everything that happens on it is told; `None`: to its own handle.
+    /// Event stream for the connection; `None`: its events go to its own handle.
     pub(crate) stream: Option<Arc<Stream>>,
 }
 
-/// A region that is to be closed.
+/// Request to close a region.
 pub(crate) struct Release {
     pub(crate) rkey: u64,
-    /// Whom to tell when nothing reads or writes it any more, and by which name.
+    /// Stream to notify once nothing accesses the region any more, and the token to report.
     pub(crate) tell: Option<(Arc<Stream>, u64)>,
 }
 
-/// When a request starts.
+/// Condition under which a posted request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// In its turn.
+    /// In order of posting, without waiting for earlier requests to complete.
     InTurn,
-    /// When all before it are complete.
+    /// After all earlier requests have completed.
     AfterAll,
 }
 
-/// Whose peers reach a region.
+/// Peers that may access a region.
 pub(crate) enum Reach {
-    /// Those of connections in a domain, or in the device's own.
+    /// Peers of the connections in this domain; `None`: in the device's own.
     Domain(Option<ProtectionDomain>),
-    /// That of one connection.
+    /// The peer of one connection.
     Connection(ConnectionId),
 }
 
-/// What the application asks of the loop.
+/// Request from the application to the loop.
 pub(crate) enum Command {
-    /// Connections that peers open are in this domain; `None`: they are no longer accepted.
+    /// Sets whether connections from peers are accepted, and their settings; `None`: they are no longer accepted.
     Listen(Option<Listening>),
     Connect(Box<Dial>),
     Post {
@@ -91,7 +92,7 @@ pub(crate) enum Command {
         wr_id: u64,
         memory: Slices,
     },
-    /// Under a key that was taken for it.
+    /// Opens a region under a key that was reserved for it.
     Register {
         rkey: u64,
         region: Slice,
@@ -103,9 +104,10 @@ pub(crate) enum Command {
         rkey: u64,
         answer: Answer<Result<(), DeregisterError>>,
     },
-    /// As soon as nothing reads it any more.
+    /// Closes a region as soon as nothing reads it any more.
     Release(Release),
-    /// The same, but the key stays, and stands for no memory.
+    /// Detaches a region's memory as soon as nothing reads it any more. The key stays registered but refers to no
+    /// memory.
     Withdraw(Release),
     Close {
         connection: Arc<ConnectionShared>,
@@ -120,28 +122,29 @@ pub(crate) enum Command {
     DeviceStats {
         answer: Answer<DeviceStats>,
     },
-    /// The hook is called, whatever has happened.
+    /// Calls the hook even if there are no events.
     Look,
     Stop,
 }
 
-/// What the application's threads and the loop of a device have in common: commands `C` one way, `H` the other.
+/// State shared between the application's threads and the loop of a device: commands `C` to the loop, `H` handed
+/// back.
 pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     pub(crate) commands: SegQueue<C>,
     parking: Parking,
     waker: Waker,
-    /// That of one device, or of all loops of one.
+    /// Signal that wakes waiting threads: of one device, or shared by all loops of a [`Loops`](crate::Loops).
     pub(crate) signal: Arc<Signal>,
-    /// What is handed to the application: connections of peers that have not been accepted, or
-    /// completions of datagrams.
+    /// Items handed to the application: connections of peers that have not been accepted, or completions of
+    /// datagrams.
     pub(crate) handed: SegQueue<H>,
-    /// Why the loop has ended.
+    /// Reason why the loop has ended.
     pub(crate) broken: OnceLock<String>,
-    /// Whom the loop calls besides.
+    /// Hook that the loop calls in addition to the signal.
     pub(crate) hook: OnceLock<Hook>,
-    /// There is something that the hook has not been called for.
+    /// True while there are events for which the hook has not been called.
     stirred: AtomicBool,
-    /// Whoever turns the loop is to look up from it before it sleeps.
+    /// True if the thread that drives the loop must return from it before it sleeps.
     roused: AtomicBool,
 }
 
@@ -150,7 +153,7 @@ impl<C, H> Shared<C, H> {
         Shared::telling(waker, Arc::default())
     }
 
-    /// Whose waiters are told by this signal.
+    /// Creates the state with a signal that may be shared with other loops.
     pub(crate) fn telling(waker: Waker, signal: Arc<Signal>) -> Self {
         Shared {
             commands: SegQueue::new(),
@@ -165,7 +168,7 @@ impl<C, H> Shared<C, H> {
         }
     }
 
-    /// What the application waits for may have come true. For the loop.
+    /// Signals that a condition the application waits for may have become true. Called by the loop.
     #[inline]
     pub(crate) fn tell(&self) {
         if self.hook.get().is_some() {
@@ -174,25 +177,25 @@ impl<C, H> Shared<C, H> {
         self.signal.notify();
     }
 
-    /// Whether there is something that the hook has not been called for. For the loop.
+    /// Returns true if there are events for which the hook has not been called. Called by the loop.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.stirred.load(Ordering::Relaxed)
     }
 
-    /// Calls the hook, if something has happened. For the loop. `None`: there was nothing to call it for.
+    /// Calls the hook if there are events for it. Returns `None` if there are none. Called by the loop.
     pub(crate) fn call_hook(&self) -> Option<std::thread::Result<()>> {
         let hook = self.hook.get().filter(|_| self.has_news())?;
         self.stirred.store(false, Ordering::Relaxed);
         Some(hook.call())
     }
 
-    /// Whether the caller is within the hook.
+    /// Returns true if the caller runs within the hook.
     pub(crate) fn is_in_hook(&self) -> bool {
         self.hook.get().is_some_and(Hook::is_caller_within)
     }
 
-    /// Hands a command to the loop.
+    /// Queues a command and wakes the loop if it sleeps.
     #[inline]
     pub(crate) fn ask(&self, command: C) {
         self.commands.push(command);
@@ -201,7 +204,8 @@ impl<C, H> Shared<C, H> {
         }
     }
 
-    /// Whoever turns the loop, or waits for it, looks again at what it does so for.
+    /// Wakes the thread that drives the loop, and every thread that waits for it, so that they check their conditions
+    /// again.
     pub(crate) fn rouse(&self) {
         self.roused.store(true, Ordering::Release);
         if self.parking.must_wake() {
@@ -210,53 +214,54 @@ impl<C, H> Shared<C, H> {
         self.signal.notify();
     }
 
-    /// The loop wants to sleep: false if it must not, because a command has come or it was roused.
+    /// Announces that the loop is about to sleep. Returns false if it must not, because a command is queued or it was
+    /// roused.
     pub(crate) fn park(&self) -> bool {
-        // Who rouses it has said why before.
+        // The thread that roused the loop changed its condition before it called `rouse`.
         self.parking.park(|| self.commands.is_empty() && !self.roused.swap(false, Ordering::Acquire))
     }
 
-    /// The loop is awake.
+    /// Announces that the loop is awake.
     pub(crate) fn unpark(&self) {
         self.parking.unpark();
     }
 }
 
-/// What the ends of a connection agreed on.
+/// Parameters of a connection that both ends have agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionInfo {
-    /// The peer's address.
+    /// Address of the peer.
     pub peer: SocketAddr,
     /// Payload of a full packet, in bytes.
     pub mtu_payload: u16,
-    /// Paths it uses.
+    /// Number of paths that the connection uses.
     pub paths: u16,
-    /// Its scheme.
+    /// Name of the connection's scheme.
     pub scheme: String,
     /// Protection of its packets.
     pub protection: Protection,
-    /// What the peer's application said when it opened or accepted the connection.
+    /// Private data that the peer's application supplied when it opened or accepted the connection.
     pub private_data: Vec<u8>,
 }
 
-/// What an application's handle of a connection and the loop have in common.
+/// State of a connection that the application's handle and the loop share.
 pub(crate) struct ConnectionShared {
     id: AtomicU32,
     state: AtomicU8,
     pub(crate) info: OnceLock<ConnectionInfo>,
     pub(crate) refused: OnceLock<ConnectError>,
     pub(crate) reason: OnceLock<CloseReason>,
-    /// What the application calls the attempt to open it, if this end has opened it, and into a stream.
+    /// Token by which the application identifies the attempt, if this end opens the connection into an event stream.
     pub(crate) token: Option<u64>,
-    /// What is done, of a connection that feeds no stream.
+    /// Completions of a connection without an event stream.
     pub(crate) completions: SegQueue<(Side, Completion)>,
-    /// Requests and receives that may yet be posted.
+    /// Number of requests and of receives that may still be posted.
     pub(crate) send_room: Room,
     pub(crate) receive_room: Room,
 }
 
 impl ConnectionShared {
-    /// `depth`: requests and as many receives that may be outstanding.
+    /// `depth`: largest number of outstanding requests, and of outstanding receives.
     pub(crate) fn new(depth: u32, token: Option<u64>) -> Self {
         ConnectionShared {
             id: AtomicU32::new(0),
@@ -284,35 +289,36 @@ impl ConnectionShared {
             _ => ConnectionState::Closed,
         }
     }
-    /// It is open.
+    /// Marks the connection as open.
     pub(crate) fn open(&self) {
         self.state.store(ConnectionState::Open as u8, Ordering::Release);
     }
-    /// It is over, and nothing more is posted.
+    /// Marks the connection as closed. Nothing more can be posted.
     pub(crate) fn close(&self) {
         self.send_room.close();
         self.receive_room.close();
         self.state.store(ConnectionState::Closed as u8, Ordering::Release);
     }
-    /// Whether it is over, and the application has taken every completion there will be.
+    /// Returns true if the connection is closed and the application has taken all its completions.
     pub(crate) fn is_settled(&self) -> bool {
         self.state() == ConnectionState::Closed && self.send_room.is_whole() && self.receive_room.is_whole()
     }
-    /// Why it is over, once the application has taken every completion there will be.
+    /// Returns the reason of the close once the application has taken all completions.
     pub(crate) fn ended(&self) -> Option<CloseReason> {
         if self.is_settled() { self.reason.get().copied() } else { None }
     }
-    /// The next completion, for the application, which then says [`taken`](ConnectionShared::taken).
+    /// Returns the next completion. The application then calls [`taken`](ConnectionShared::taken).
     #[inline]
     pub(crate) fn pop(&self) -> Option<(Side, Completion)> {
         self.completions.pop()
     }
-    /// The application has a completion. Returns whether that may have been the last, of which others are to hear.
+    /// Records that the application has taken a completion. Returns true if it may have been the last one, so that
+    /// waiters must be notified.
     #[inline]
     pub(crate) fn taken(&self, side: Side) -> bool {
         self.room(side).give_back()
     }
-    /// From which it is taken to post.
+    /// Returns the room from which posting on this side takes.
     #[inline]
     fn room(&self, side: Side) -> &Room {
         match side {
@@ -320,7 +326,7 @@ impl ConnectionShared {
             Side::Receive => &self.receive_room,
         }
     }
-    /// Takes room for what is about to be posted.
+    /// Reserves room for a request about to be posted.
     ///
     /// # Errors
     /// [`PostError::Full`], [`PostError::Closed`].
@@ -334,7 +340,7 @@ impl ConnectionShared {
     }
 }
 
-/// Which room a completion gives back to.
+/// Queue to whose room a completion returns its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Send,
@@ -381,7 +387,7 @@ mod tests {
 
     #[test]
     fn commands_are_small() {
-        // Each is written and read once in the queue. A request is what has to be told of one and no more.
+        // Each command is written and read once in the queue, so a request must carry no more than it needs.
         assert!(size_of::<Command>() <= 72, "{} bytes", size_of::<Command>());
     }
 

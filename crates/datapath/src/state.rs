@@ -1,13 +1,13 @@
-//! What a connection is called, how it stands, and why it ended.
+//! Identity of a connection, its state, and the reason of its end.
 
 use std::fmt;
 
-/// Number of a connection: slot in the low bits, generation in the high ones. It is also the session id and the host
-/// number by which the loop knows the peer.
+/// Number of a connection: slot in the low bits, generation in the high bits. It is also the session id, and the host
+/// number by which the loop identifies the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) u32);
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ConnectionState {
@@ -15,11 +15,11 @@ pub enum ConnectionState {
     Opening,
     /// Work can be posted.
     Open,
-    /// Over: closed by either end, or failed. Completions of everything posted have been made.
+    /// Closed by either end, or failed. Everything posted has completed.
     Closed,
 }
 
-/// Why a connection is over.
+/// Reason why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CloseReason {
@@ -27,16 +27,17 @@ pub enum CloseReason {
     Local,
     /// The peer closed it.
     Peer,
-    /// It failed: the completion that was not flushed says why.
+    /// The connection failed: the first completion whose status is not `Flushed` has the cause.
     Failed,
-    /// The peer did not answer for as long as is allowed.
+    /// The peer did not answer within the configured timeout.
     PeerSilent,
     /// The device was closed.
     DeviceClosed,
-    /// It was open when the device's time had to begin anew, which it must after 200 days without a moment without
-    /// connections. Open another.
+    /// The connection was open when the device's clock had to be reset. A reset is due after 200 days without a
+    /// moment without connections. Open another connection.
     ClockRenewed,
-    /// A bug in this library struck in its work: please report what the log says of it. Other connections go on.
+    /// A bug in this library caused a panic in the connection's work. Please report it with the log entry. Other
+    /// connections continue.
     Internal,
 }
 

@@ -1,4 +1,4 @@
-//! What a device and its connections count.
+//! Statistics of a device and its connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,61 +11,62 @@ use crate::engine::watch::{PathProbe, PathRecord};
 pub use crate::event_loop::outbound::{SendCounters, SendError};
 use crate::secure::SessionCounters;
 
-/// A connection, as it is now.
+/// Statistics and present state of a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionStats {
     /// Packets, acknowledgements, retransmissions, degrees of reordering.
     pub counters: Counters,
-    /// Copies and notices of schemes that keep an order.
+    /// Copies and notices of schemes that preserve packet order.
     pub order: OrderCounters,
-    /// Each path, in order.
+    /// Statistics of each path, in order of path number.
     pub paths: Vec<PathStats>,
     /// Data packets sent and neither acknowledged nor declared lost.
     pub inflight_packets: u32,
-    /// Their bytes, headers included.
+    /// Bytes of these packets, headers included.
     pub inflight_bytes: u64,
-    /// What the scheme allows at the moment, if it sets a rate.
+    /// Present rate of the scheme, if it sets one.
     pub rate: Option<Rate>,
-    /// Packet protection: packets sealed, opened and refused, changes of keys.
+    /// Packet protection: packets sealed, opened and refused, key changes.
     pub session: SessionCounters,
 }
 
-/// A path of a connection, this end's sending direction.
+/// A path of a connection in the sending direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathStats {
     /// UDP source port.
     pub source_port: u16,
-    /// From which address of this end.
+    /// Source address.
     pub local: IpAddr,
-    /// To which address of the peer.
+    /// Destination address.
     pub remote: SocketAddr,
-    /// Whether it carries packets.
+    /// State of the path: whether it carries packets.
     pub state: PathState,
     /// Data packets sent, retransmissions included.
     pub packets: u64,
-    /// Their payload, in bytes.
+    /// Payload of these packets, in bytes.
     pub payload_bytes: u64,
-    /// Of all payload sent, the part this path took, 0 to 1.
+    /// Share of this path in all payload sent, 0 to 1.
     pub share: f64,
     /// Packets declared lost.
     pub lost: u64,
-    /// Packets acknowledged as marked Congestion Experienced (ECN). An acknowledgement of several packets says
-    /// how many of them were marked, not which: the newest are taken to be.
+    /// Packets acknowledged as marked Congestion Experienced (ECN). An acknowledgement of several packets contains
+    /// the number of marked ones only; the newest are assumed to be the marked ones.
     pub marked: u64,
     /// Smoothed round-trip time, software included; `None` before the first measurement.
     pub rtt: Option<Duration>,
-    /// The shortest measured.
+    /// Shortest measured round-trip time.
     pub shortest_rtt: Option<Duration>,
-    /// Probes answered ([`Connection::probe_paths`](crate::Connection::probe_paths), and those of dead paths).
+    /// Number of answered probes ([`Connection::probe_paths`](crate::Connection::probe_paths), and probes of dead
+    /// paths).
     pub probe_replies: u64,
-    /// Round-trip time of the latest probe.
+    /// Round-trip time of the latest answered probe.
     pub probe_rtt: Option<Duration>,
-    /// The shortest of all probes.
+    /// Shortest round-trip time of all probes.
     pub shortest_probe_rtt: Option<Duration>,
 }
 
 impl PathStats {
-    /// From the records of all paths. `way`: from where to where each goes.
+    /// Combines the records of all paths. `way`: source and destination address of each path.
     pub(crate) fn of(
         records: &[PathRecord],
         probes: &[PathProbe],
@@ -96,34 +97,34 @@ impl PathStats {
     }
 }
 
-/// A device, as it is now.
+/// Statistics and present state of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Connections, half-open ones included.
+    /// Number of connections, half-open ones included.
     pub connections: usize,
-    /// What was sent.
+    /// Batches sent.
     pub sent: SendCounters,
     /// Datagrams received, of any kind.
     pub received_datagrams: u64,
-    /// Their bytes.
+    /// Bytes of these datagrams.
     pub received_bytes: u64,
-    /// Datagrams that were nothing of ours, damaged, or of no connection.
+    /// Datagrams refused: foreign, damaged, or without a connection.
     pub refused_datagrams: u64,
     /// Sums over all queue pairs, past ones included.
     pub counters: Counters,
-    /// The last batch that the system refused for good, if any.
+    /// Last batch that the system refused permanently, if any.
     pub last_send_error: Option<SendError>,
     /// Turns of the loop.
     pub turns: u64,
-    /// Times the loop slept.
+    /// Sleeps of the loop.
     pub sleeps: u64,
-    /// Times the loop woke up for a packet that a scheme, or the line rate, had made wait for an instant.
+    /// Wake-ups of the loop for a packet that was delayed by pacing, of a scheme or at the line rate.
     pub paced: u64,
-    /// How much later than that instant, in all, in nanoseconds.
+    /// Total lateness of these wake-ups, in nanoseconds.
     pub paced_late_ns: u64,
-    /// How often more than 10 us later.
+    /// Number of these wake-ups that were more than 10 us late.
     pub paced_late_over_10us: u64,
-    /// Bugs that struck in the work of one connection, or of one peer of datagrams, and cost no other
+    /// Panics in the work of one connection, or of one peer of datagrams, which ended that one only
     /// ([`CloseReason::Internal`](crate::CloseReason::Internal)), and panics of the application's
     /// [hook](crate::Device::set_hook). Each is in the log, at level error.
     pub panics: u64,

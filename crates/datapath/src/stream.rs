@@ -1,4 +1,4 @@
-//! What happens on several connections, on its way to the application.
+//! Queue of events of several connections, from the loop to the application.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -9,22 +9,22 @@ use crate::completion::Completion;
 use crate::error::ConnectError;
 use crate::shared::{ConnectionShared, Side};
 
-/// Something that has happened.
+/// Event on its way to the application.
 pub(crate) enum News {
-    /// A request or a receive is done.
+    /// A request or a receive has completed.
     Completed { completion: Completion, side: Side, connection: Arc<ConnectionShared> },
     /// A connection is open, whichever end has opened it.
     Opened(Arc<ConnectionShared>),
-    /// One that this end wanted will not be.
+    /// A connection that this end has requested could not be opened.
     Refused(Arc<ConnectionShared>),
-    /// It is over.
+    /// A connection has ended.
     Closed(Arc<ConnectionShared>),
-    /// Nothing reads or writes a region any more.
+    /// No packet accesses a region any more.
     Released { token: u64 },
 }
 
-/// A queue of what has happened, in the order in which it did. It holds connections, and no connection's shared part holds it:
-/// so what nobody takes goes with it.
+/// Queue of events in the order of their occurrence. It owns connections, while the shared part of a connection does
+/// not own it. Events that nobody takes are thus dropped with the queue.
 #[derive(Default)]
 pub(crate) struct Stream {
     news: SegQueue<News>,
@@ -42,10 +42,11 @@ impl Stream {
         self.news.pop()
     }
 
-    /// Nobody will take anything from now on. Gives the connections that are open and that nobody has.
+    /// Stops delivery, since nobody takes events any more. Returns the open connections that nobody has taken.
     pub(crate) fn abandon(&self) -> impl Iterator<Item = Arc<ConnectionShared>> {
         self.abandoned.store(true, Ordering::Relaxed);
-        // Either this sees what the loop has pushed, or the loop, which looks after it has pushed, sees this.
+        // Either this call sees the connection that the loop has pushed, or the loop sees the flag, which it checks
+        // after the push.
         fence(Ordering::SeqCst);
         std::iter::from_fn(|| self.news.pop()).filter_map(|news| match news {
             News::Opened(connection) => Some(connection),
@@ -53,7 +54,7 @@ impl Stream {
         })
     }
 
-    /// Hands over a connection that is open. False: nobody may take it, and it is to be closed.
+    /// Queues an open connection. Returns false if nobody can take it any more; the caller then closes it.
     pub(crate) fn hand_over(&self, connection: Arc<ConnectionShared>) -> bool {
         self.news.push(News::Opened(connection));
         fence(Ordering::SeqCst);
@@ -61,7 +62,8 @@ impl Stream {
     }
 }
 
-/// The connection will not be. Who wanted it is told, once; a peer that did hears of it from its handshake.
+/// Fails an attempt to connect and notifies the application once. A peer that has confirmed learns it from its
+/// handshake.
 pub(crate) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
     let first = connection.refused.set(error).is_ok();
     connection.close();

@@ -1,25 +1,27 @@
-//! CRCs behind unprotected packets, made and compared a batch at a time.
+//! CRCs of unprotected packets, computed and checked a batch at a time.
 //!
-//! A connection's CRCs are combined (XOR) with a tag of its own, so that a packet of another connection is as good as a
-//! damaged one. Which connection a packet is of is known only once it has been looked into; hence what is computed here is
-//! the residue, CRC XOR what stands at the end, and must be the tag.
+//! The CRC of a packet is combined (XOR) with its connection's tag, so that a packet of another connection counts as
+//! damaged. The connection is known only after the packet has been parsed. This module therefore computes the
+//! residue, which is the CRC XOR the trailing field, and must equal the tag.
 //!
-//! The end of a CRC is a chain of multiplications that wait for one another, as long as the CRC of all the rest of a
-//! packet of 1,500 bytes. Packets' chains are independent: where nothing else is done between two of them, processors
-//! work at several at once. And what has just been copied word by word is not read until it has left the store buffer.
+//! The final steps of a CRC are a chain of dependent multiplications. The chain takes as long as the CRC of the rest
+//! of a packet of 1,500 bytes. The chains of different packets are independent: without other work in between,
+//! processors execute several of them in parallel. Batching also avoids reading data that has just been copied word
+//! by word before it has left the store buffer.
 
 use pathweave_wire::datagram_crc;
 
 use crate::secure::{Kind, kind_of};
 
-/// Bytes of the CRC behind an unprotected packet.
+/// Length of the CRC behind an unprotected packet, in bytes.
 pub(crate) const CRC_LEN: usize = 4;
 
-/// Datagrams whose CRCs are made or compared at a time: what they take of a first-level cache is still there when they are
-/// looked at.
+/// Number of datagrams whose CRCs are computed or checked at a time: they still are in the first-level cache when
+/// they are processed afterwards.
 pub(crate) const AT_ONCE: usize = 16;
 
-/// Puts the CRC to the tag at the end of each datagram of a batch, which are of `segment_bytes` but for the last.
+/// Combines the CRC with the tag at the end of each datagram of a batch. All have `segment_bytes` except for the
+/// last.
 pub(crate) fn write(batch: &mut [u8], segment_bytes: usize) {
     for datagram in batch.chunks_mut(segment_bytes.max(1)) {
         if let Some((content, end)) = datagram.split_last_chunk_mut::<CRC_LEN>() {
@@ -28,14 +30,14 @@ pub(crate) fn write(batch: &mut [u8], segment_bytes: usize) {
     }
 }
 
-/// Writes the tag of a connection's packets where the CRC will be.
+/// Writes the tag of a connection's packets at the place of the CRC.
 #[inline]
 pub(crate) fn put_tag(end: &mut [u8], tag: u32) {
     end.copy_from_slice(&tag.to_le_bytes());
 }
 
-/// Of up to [`AT_ONCE`] datagrams of `segment_bytes`, which tag each has if it is intact. Of one that is protected, or too
-/// short, the answer means nothing.
+/// Returns the residues of up to [`AT_ONCE`] datagrams of `segment_bytes`: the tag of each, if it is intact. The
+/// value for a protected or too short datagram is meaningless.
 pub(crate) fn residues(datagrams: &[u8], segment_bytes: usize) -> [u32; AT_ONCE] {
     let mut residues = [0; AT_ONCE];
     for (residue, datagram) in residues.iter_mut().zip(datagrams.chunks(segment_bytes.max(1))) {
@@ -48,7 +50,7 @@ pub(crate) fn residues(datagrams: &[u8], segment_bytes: usize) -> [u32; AT_ONCE]
     residues
 }
 
-/// A datagram without its CRC; nothing of one that is too short for it.
+/// Returns a datagram without its CRC; empty if it is too short.
 #[inline]
 pub(crate) fn content(datagram: &[u8]) -> &[u8] {
     &datagram[..datagram.len().saturating_sub(CRC_LEN)]
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_was_written_has_its_tag_until_a_bit_changes() {
-        // As an opcode begins: unprotected. The last datagram is shorter than the others.
+        // Starts like an opcode, so it counts as unprotected. The last datagram is shorter than the others.
         let mut batch = vec![0xc6; 3 * 100 + 40];
         let tags = [0, 7, 0xffff_ffff, 0x1234_5678];
         for (datagram, tag) in batch.chunks_mut(100).zip(tags) {

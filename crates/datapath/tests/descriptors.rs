@@ -1,4 +1,4 @@
-//! An endpoint in a process that has no file descriptors left: calls on its side channel wait, and its loop does not spin.
+//! An endpoint in a process without free file descriptors: side channel connections wait, and the loop does not spin.
 
 use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmStats};
 
-/// Runs the test in a process of its own that may have few files open.
+/// Runs the test in a separate process with a low limit on open files.
 #[test]
 fn calls_that_cannot_be_taken_wait() {
     if std::env::var_os("PATHWEAVE_FEW_FILES").is_some() {
@@ -29,7 +29,7 @@ fn stats(endpoint: &RdmEndpoint) -> RdmStats {
 
 fn with_few_files() {
     let endpoint = RdmEndpoint::open(RdmConfig::loopback()).expect("an endpoint");
-    // The last one is for whoever calls.
+    // The last descriptor is for the TCP client.
     let last = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let mut files: Vec<UdpSocket> = std::iter::from_fn(|| UdpSocket::bind("127.0.0.1:0").ok()).collect();
     drop(last);
@@ -42,7 +42,8 @@ fn with_few_files() {
         }
     };
     until(&|stats| stats.side.accept_failures > 0);
-    // Each look takes a turn and there are some timers; a loop that spins makes hundreds of thousands a second.
+    // Each retry takes a turn, and there are some timers; a spinning loop makes hundreds of thousands of turns a
+    // second.
     let before = stats(&endpoint);
     std::thread::sleep(Duration::from_millis(500));
     let after = stats(&endpoint);

@@ -1,4 +1,4 @@
-//! Many connections in one stream: opened without waiting, in the order in which things happen, with a hook of the loop's.
+//! Many connections in one event stream: opened without waiting, with events in order, and with a hook of the loop.
 
 #[path = "../examples/events.rs"]
 mod example;
@@ -106,7 +106,7 @@ fn the_outcome_of_an_attempt_is_an_event() {
 fn an_attempt_that_nobody_answers_ends_in_time_or_when_it_is_given_up() {
     let client = open(&DeviceConfig { connect_timeout: Duration::from_millis(300), ..config() });
     let calls = client.events();
-    // A socket that hears and says nothing.
+    // A socket that receives and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let peer = silent.local_addr().unwrap();
     let start = Instant::now();
@@ -118,7 +118,7 @@ fn an_attempt_that_nobody_answers_ends_in_time_or_when_it_is_given_up() {
     assert!(matches!(refused(&calls), (1, ConnectError::Unreachable { .. })));
     assert!(start.elapsed() >= Duration::from_millis(300));
     assert_eq!(client.stats().unwrap().connections, 0);
-    // One that has come about is closed.
+    // A connection that has opened is closed.
     let server = open(&config());
     let answers = server.events();
     let _accepting = answers.accept().unwrap();
@@ -128,7 +128,7 @@ fn an_attempt_that_nobody_answers_ends_in_time_or_when_it_is_given_up() {
     assert_eq!(near.wait_closed(PATIENCE), Ok(CloseReason::Local));
 }
 
-/// What each connection has told, in order.
+/// Events of each connection, in order.
 #[derive(Default)]
 struct Log {
     open: BTreeMap<ConnectionId, Connection>,
@@ -237,7 +237,7 @@ fn the_end_comes_last_however_late_something_is_posted() {
                 });
             }
             let mut done = 0;
-            // Whichever end it is.
+            // Either end closes.
             if round % 2 == 0 {
                 near.close();
             } else {
@@ -256,7 +256,7 @@ fn the_end_comes_last_however_late_something_is_posted() {
                     other => panic!("{other:?}"),
                 }
             }
-            // Nobody can post any more, so all that could is known.
+            // Posting is not possible any more, so the number of posts is final.
             assert_eq!(near.recv(1, room.all()), Err(PostError::Closed));
             let give_up = Instant::now() + PATIENCE;
             while posted.load(Ordering::Relaxed) != done {
@@ -280,7 +280,7 @@ struct Engine {
     open: Mutex<BTreeMap<ConnectionId, Connection>>,
     received: AtomicU32,
     calls: AtomicU32,
-    /// Sends so many as soon as a connection is open.
+    /// Number of messages to send as soon as a connection is open.
     talks: u64,
 }
 
@@ -347,7 +347,7 @@ fn a_hook_may_be_the_last_to_hold_its_device() {
         let driving = if round % 2 == 0 { Driving::Thread { core: None } } else { Driving::Standby };
         let device = open(&DeviceConfig { driving, ..config() });
         let events = device.events();
-        // Held by the hook alone, and let go there when something happens.
+        // Owned by the hook alone, and dropped there at the next event.
         let held = Arc::new(Mutex::new(None));
         let gone = Arc::new(AtomicBool::new(false));
         let (mine, told) = (held.clone(), gone.clone());
@@ -378,7 +378,7 @@ fn a_hook_that_panics_or_waits_for_its_own_loop_harms_nobody() {
         .set_hook(move || {
             if let Some(both) = seen.get().and_then(Weak::upgrade) {
                 both.1.fetch_add(1, Ordering::Relaxed);
-                // Would wait for ever.
+                // This call would wait forever.
                 both.0.stats();
             }
         })
@@ -415,7 +415,7 @@ fn where_callers_turn_the_loop_those_who_post_do_not_call_the_hook() {
         turn();
         number_open(&client) == 1 && number_open(&server) == 1
     });
-    // As if the hook wanted what this thread holds.
+    // As if the hook needed a lock that this thread holds.
     let held = client.open.lock().unwrap();
     let near = held.values().next().unwrap();
     let calls = client.calls.load(Ordering::Relaxed);
@@ -452,7 +452,7 @@ fn what_was_posted_comes_before_the_end_of_the_peer() {
     assert!(events.ended().is_none());
 }
 
-/// Sockets that fail for good when they are told to.
+/// Sockets that fail permanently on request.
 struct Dying {
     sockets: UdpBackend,
     dead: Arc<AtomicBool>,
@@ -509,7 +509,7 @@ fn the_end_of_the_loop_reaches_events_and_hook() {
     near.recv(9, memory.all()).unwrap();
     let registration = client.register_at(&memory, 0, Access::READ).unwrap();
     dead.store(true, Ordering::Relaxed);
-    // Something for the loop to wake up for.
+    // Work that wakes the loop.
     near.send(8, memory.all()).unwrap();
     let mut flushed = BTreeSet::new();
     loop {
@@ -537,7 +537,7 @@ fn connections_that_nobody_has_taken_end_with_their_events() {
     until("it is accepted", || server.stats().unwrap().connections == 1);
     drop((accepting, answers));
     assert_eq!(near.wait_closed(PATIENCE), Ok(CloseReason::Peer));
-    // One whose handshake is under way then, likewise.
+    // The same for a connection whose handshake is in progress then.
     let calls = client.events();
     let answers = server.events();
     let accepting = answers.accept().unwrap();
@@ -586,7 +586,7 @@ fn a_region_is_open_to_what_follows_from_what_is_posted_behind_it() {
     }
     let memory = Region::zeroed(10).unwrap();
     assert!(server.register_at(&memory, u64::MAX - 5, Access::WRITE).is_err());
-    // A key that is gone opens nothing.
+    // A key that has been closed grants no access.
     let rkey = *keys.first().unwrap();
     near.write(2, memory.all(), Remote { address: 0, rkey }).unwrap();
     let Event::Completed(denied) = calls.wait(PATIENCE).unwrap() else { panic!("a completion") };
@@ -608,7 +608,7 @@ fn a_region_that_is_being_read_is_released_when_it_has_been() {
     near.read(1, target.all(), place).unwrap();
     until("the first bytes are here", || target.to_vec(0..64).unwrap() == bytes[..64]);
     answers.release(source, 5);
-    // It goes on, though nothing new may begin.
+    // The READ in progress continues, though new ones are refused.
     assert_eq!(done(&near, 1), BYTES as u64);
     assert!(target.to_vec(0..BYTES).unwrap() == bytes);
     let Event::Released { token: 5 } = answers.wait(PATIENCE).unwrap() else { panic!("it is closed") };
@@ -627,13 +627,13 @@ fn messages_are_put_together_from_slices_and_taken_apart_into_others() {
         Slices::of(slices.collect::<Vec<_>>()).unwrap()
     };
     let from = [1, 40, 40, 1_400, 5_000, 9_999, 10_000];
-    // SEND, in pieces that fall otherwise than packets and pieces of the sender.
+    // SEND; the receiver's pieces end at other offsets than the packets and the sender's pieces.
     let room = Region::zeroed(10_000).unwrap();
     pair.far.recv(1, cut(&room, &[7, 1_344, 1_345, 6_000, 10_000])).unwrap();
     pair.near.send(2, cut(&source, &from)).unwrap();
     assert_eq!((done(&pair.near, 2), done(&pair.far, 1)), (10_000, 10_000));
     assert!(room.to_vec(0..10_000).unwrap() == bytes);
-    // Too little room is too little in all.
+    // WRITE gathered from pieces, and READ scattered into others.
     let board = pair.board(10_000, Access::READ_WRITE);
     pair.near.write(3, cut(&source, &from), board.remote(0)).unwrap();
     assert_eq!(done(&pair.near, 3), 10_000);
@@ -642,7 +642,7 @@ fn messages_are_put_together_from_slices_and_taken_apart_into_others() {
     pair.near.fenced().read(4, cut(&back, &[1, 2, 3, 4, 5, 6, 7, 10_000]), board.remote(0)).unwrap();
     assert_eq!(done(&pair.near, 4), 10_000);
     assert!(back.to_vec(0..10_000).unwrap() == bytes);
-    // Nothing at all is a message, too.
+    // An empty message is valid, too.
     pair.far.recv(5, Slices::of([]).unwrap()).unwrap();
     pair.near.send_imm(6, Slices::of([]).unwrap(), 77).unwrap();
     assert_eq!(done(&pair.near, 6), 0);
@@ -692,12 +692,12 @@ fn as_many_are_half_open_as_was_configured() {
         refused
     };
     assert_eq!(outcome(&config()), 0);
-    // They ask at once, and answering takes a round trip.
+    // All requests come at once, and an answer takes a round trip.
     assert!(outcome(&DeviceConfig { max_half_open_per_peer: 1, ..config() }) > 0);
     assert!(outcome(&DeviceConfig { max_half_open: 1, ..config() }) > 0);
 }
 
-/// The mask of blocked signals of each thread whose name is that of a loop at this port.
+/// Returns the masks of blocked signals of all threads whose name is that of a loop at this port.
 fn blocked_by_the_loop(port: u16) -> Vec<u64> {
     let mut masks = Vec::new();
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -721,7 +721,7 @@ fn signals_are_not_for_the_loop() {
     assert_eq!(own(), before, "the caller's are as they were");
     let masks = blocked_by_the_loop(device.local_addr().port());
     assert_eq!(masks.len(), 1);
-    // All but SIGKILL (9) and SIGSTOP (19), and 32 and 33, which the C library has for itself.
+    // All signals but SIGKILL (9) and SIGSTOP (19), and 32 and 33, which the C library reserves.
     let blockable = !(1 << 8 | 1 << 18 | 1 << 31 | 1u64 << 32);
     assert_eq!(masks[0] & blockable, blockable, "{:#x}", masks[0]);
 }

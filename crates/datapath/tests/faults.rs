@@ -1,4 +1,4 @@
-//! Networks that lose, repeat, reorder and damage; paths that die; peers that vanish.
+//! Networks that lose, duplicate, reorder and damage packets; paths that fail; peers that vanish.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn config() -> DeviceConfig {
     DeviceConfig { mtu_payload: 1_344, paths: 8, ..loopback() }
 }
 
-/// All verbs, several at a time, byte by byte.
+/// Uses all verbs, several at a time, and checks all bytes.
 fn traffic(pair: &Pair, context: &str) {
     let size = 300_001;
     let board = pair.board(4 * size, Access::READ_WRITE);
@@ -113,7 +113,7 @@ fn a_dead_path_is_left_within_moments_and_taken_again_when_it_lives() {
         let down = |path: usize| pair.near.stats().unwrap().paths[path].state == PathState::Down;
         assert!((0..8).all(|path| !down(path)), "{scheme}");
 
-        // Paths 2 and 5, both ways; no error must be seen.
+        // Paths 2 and 5, in both directions; no error may be visible.
         cuts.set(1 << 2 | 1 << 5);
         let deadline = Instant::now() + PATIENCE;
         while !(down(2) && down(5)) {
@@ -124,7 +124,7 @@ fn a_dead_path_is_left_within_moments_and_taken_again_when_it_lives() {
         write(2);
         let after = pair.near.stats().unwrap();
         for path in [2, 5] {
-            // Where a scheme hears a late acknowledgement it may try again, but not for long.
+            // A late acknowledgement may make a scheme try the path again, but not for long.
             let tried = after.paths[path].packets - before.paths[path].packets;
             assert!(tried < 300, "{scheme}: {tried} packets on a dead path");
         }
@@ -148,17 +148,17 @@ fn a_connection_opens_over_whichever_path_lives() {
     let key = ClusterKey::from_bytes([3; 32]);
     for protection in [Protection::Insecure, Protection::Encrypt] {
         let config = DeviceConfig { protection, key: Some(key.clone()), ..config() };
-        // The way from which the handshake usually asks, and the first two paths of this end.
+        // The default port of the handshake, and the first two paths of this end.
         let cuts = Cuts::default();
         cuts.set(1 << 63 | 0b11);
         let backend = UdpBackend::open(&config.udp()).unwrap();
         let backend = Faulty::new(backend, Faults::default(), cuts.clone(), 1);
         let near = Device::with_backend(config.clone(), backend).unwrap();
         let pair = Pair::of(near, Device::open(config).unwrap());
-        // Answers come to the port that asked, from then on.
+        // From then on answers come to the port that sent the request.
         traffic(&pair, "two paths are dead");
         cuts.set(0);
-        // Beside it another that takes the usual way.
+        // Another connection next to it, which uses the default port.
         let second = pair.client.connect(pair.server.local_addr()).unwrap();
         let far = pair.listener.accept(PATIENCE).unwrap();
         let (message, inbox) = (region_of(&pattern(10_000, 3)), Region::zeroed(10_000).unwrap());
@@ -190,21 +190,21 @@ fn all_paths_dead_ends_in_an_error_in_time() {
     let statuses: Vec<Status> = (0..3).map(|_| pair.near.wait(PATIENCE).unwrap().status).collect();
     assert_eq!(statuses, [Status::RetryExceeded, Status::Flushed, Status::Flushed]);
     assert!(begin.elapsed() >= Duration::from_millis(400), "{:?}", begin.elapsed());
-    // The other end has nothing to send, and finds out by asking.
+    // The other end has nothing to send, and detects the silence by probing.
     assert_eq!(pair.far.wait_closed(PATIENCE), Ok(CloseReason::PeerSilent));
     assert_eq!(pair.far.wait(PATIENCE).unwrap().status, Status::Flushed);
 }
 
 #[test]
 fn who_ends_is_heard_of_though_a_close_is_lost() {
-    // Every Close takes the next path: in one of the two cases the first is lost.
+    // Each Close takes the next path, so the first one is lost in one of the two cases.
     for cut in [0b01, 0b10] {
         let cuts = Cuts::default();
         let config = DeviceConfig { paths: 2, ..config() };
         let Pair { client, near, far, server: _server, listener: _listener } =
             Pair::faulty(&config, Faults::default(), &cuts, 1);
         cuts.set(cut);
-        // The device ends with the last that has it.
+        // The device ends with its last handle.
         drop((near, client));
         assert_eq!(far.wait_closed(PATIENCE), Ok(CloseReason::Peer), "cut {cut:#b}");
     }
@@ -241,7 +241,7 @@ fn probes_measure_every_path() {
     }
 }
 
-/// The other process of the tests below; started by them, and not a test by itself.
+/// Body of the other process of the tests below, which start it; not a test by itself.
 #[test]
 #[ignore = "started by other tests"]
 fn other_process() {
@@ -284,7 +284,7 @@ fn start_other() -> Other {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // Kept open, or what the other process prints at its end would fail.
+    // Kept open, or the output of the other process at its end would fail.
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let lines = output.by_ref().lines().map_while(Result::ok);
     let mut greetings = lines.filter_map(|line| {

@@ -1,7 +1,7 @@
-//! Where descriptors or ports run short: fewer paths, as long as there is one.
+//! Shortage of file descriptors or ports: devices open fewer paths, as long as there is at least one.
 //!
-//! Descriptors are the process's and ports those of a network namespace, so there is one test of either in this program, and they
-//! come one after the other.
+//! Descriptors belong to the process, and ports to a network namespace. This program therefore has one test of each,
+//! and they run one after the other.
 #![allow(unsafe_code, reason = "makes a network namespace")]
 
 mod support;
@@ -27,23 +27,24 @@ fn config() -> DeviceConfig {
     DeviceConfig { paths: PATHS, ..DeviceConfig::loopback() }
 }
 
-/// Lets the process open so many descriptors more: the system gives the lowest number that is free, below the limit.
+/// Permits the process to open `more` further descriptors: the system assigns the lowest free number, below the
+/// limit.
 fn limit(more: usize) {
     let limits = getrlimit(Resource::Nofile);
-    // To look what is open.
+    // The listing needs a descriptor.
     setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }).unwrap();
     let listed: Vec<u64> = fs::read_dir("/proc/self/fd")
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap())
         .collect();
-    // But for that of the list itself.
+    // Except for the descriptor of the listing itself.
     let is_open =
         |number: u64| listed.contains(&number) && fs::read_link(format!("/proc/self/fd/{number}")).is_ok();
     let first_beyond = (0..).filter(|number| !is_open(*number)).nth(more).unwrap();
     setrlimit(Resource::Nofile, Rlimit { current: Some(first_beyond), ..limits }).unwrap();
 }
 
-/// They carry bytes both ways.
+/// Transfers bytes in both directions.
 fn exchange(pair: &Pair) {
     let bytes = pattern(300_000, 4);
     let board = pair.board(bytes.len(), Access::READ_WRITE);
@@ -56,8 +57,8 @@ fn exchange(pair: &Pair) {
 fn with_few_descriptors_there_are_fewer_paths() {
     let _alone = alone();
     let before = getrlimit(Resource::Nofile);
-    // Counted while no device has a thread, which opens files of its own.
-    // The waker, the socket of which peers know, and nine paths, of which half are kept.
+    // Counted while no device has a thread, which opens files of its own. The limit covers the waker, the receive
+    // socket, and nine paths, of which half are kept.
     limit(11);
     let client = Device::open(config()).unwrap();
     setrlimit(Resource::Nofile, before).unwrap();
@@ -80,7 +81,8 @@ fn with_few_descriptors_there_are_fewer_paths() {
     assert_eq!(Device::open(config()).unwrap().paths(), PATHS);
 }
 
-/// Runs this in a network namespace of its own, where the system gives away these ports only; not at all without the right to one.
+/// Runs the test in a separate network namespace with these free ports only. Skips it without the privilege to create
+/// one.
 #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
 fn with_ports(range: &'static str, test: impl FnOnce() + Send + 'static) {
     let elsewhere = std::thread::spawn(move || {
@@ -102,7 +104,8 @@ fn with_ports(range: &'static str, test: impl FnOnce() + Send + 'static) {
 fn with_few_ports_there_are_fewer_paths() {
     let _alone = alone();
     with_ports("20001 20012", || {
-        // A port of which peers know and eleven paths, of which five are kept; then a port and five, of which two are.
+        // A receive port and eleven paths, of which five are kept; then a receive port and five paths, of which two
+        // are kept.
         let server = Device::open(config()).unwrap();
         let client = Device::open(config()).unwrap();
         assert_eq!((server.paths(), client.paths()), (5, 2));
@@ -110,7 +113,7 @@ fn with_few_ports_there_are_fewer_paths() {
         let ports = |from| DeviceConfig { source_ports: SourcePorts::From(from), paths: 3, ..config() };
         let named = Device::open(ports(30_001)).unwrap();
         assert_eq!(named.paths(), 3);
-        // Who names ports has those or none.
+        // Explicit ports are all opened, or none.
         let refused = Device::open(ports(30_000)).err();
         assert!(matches!(refused, Some(OpenError::PortInUse { .. })), "{refused:?}");
     });

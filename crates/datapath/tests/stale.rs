@@ -1,4 +1,4 @@
-//! Without protection: packets of a connection that is no more reach one that has all of its numbers.
+//! Packets of an ended unprotected connection arrive at a connection with the same numbers.
 #![allow(
     clippy::print_stdout,
     reason = "a server that is a process of its own tells its key and what it holds"
@@ -23,7 +23,7 @@ fn config() -> DeviceConfig {
     DeviceConfig { mtu_payload: 1_344, paths: 2, ..loopback() }
 }
 
-/// Opens what may have to wait until somebody else has let go of the port.
+/// Opens a device or endpoint whose port may still be in use for a moment.
 fn open_again<T>(mut open: impl FnMut() -> Result<T, OpenError>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -36,7 +36,7 @@ fn open_again<T>(mut open: impl FnMut() -> Result<T, OpenError>) -> T {
     }
 }
 
-/// A WRITE of 1,000 bytes of `byte`, all of it in one packet, the first of its queue pair.
+/// Returns a WRITE of 1,000 bytes of `byte` in one packet, the first of its queue pair.
 fn write_of(peer: &Peer, byte: u8, to: Remote) -> Vec<u8> {
     let data = Data {
         psn: 0,
@@ -74,11 +74,11 @@ fn packets_and_goodbyes_of_a_dead_connection_change_nothing_in_its_successor() {
         let connection = listener.accept(PATIENCE).unwrap();
         let now_there = || board.region().to_vec(0..1_000).unwrap();
         let refused = || server.stats().unwrap().refused_datagrams;
-        // Close, between these very numbers.
+        // A Close with exactly these numbers.
         let numbers = [peer.established.peer.session.0.to_be_bytes(), peer.session.to_be_bytes()];
         let goodbye = [&[0xdf, 1, 1, 0][..], &numbers.concat()].concat();
         if life == 1 {
-            // The very bytes that are good in the first life.
+            // The same bytes that are valid in the first life.
             let (dead, packet): (Peer, Vec<u8>) = stale.pop().unwrap();
             assert_eq!(dead.established.peer.qp, peer.established.peer.qp, "the successor has its numbers");
             assert_ne!(dead.established.peer.session, peer.established.peer.session, "but its own session");
@@ -101,7 +101,7 @@ fn packets_and_goodbyes_of_a_dead_connection_change_nothing_in_its_successor() {
     }
 }
 
-/// A datagram that is a message of its own, the first one.
+/// Returns a datagram that is a complete message, the first one.
 fn message_of(peer: &Peer, byte: u8) -> Vec<u8> {
     let data = RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len: 1_000, retransmit: false };
     let dst_qp = peer.established.peer.qp;
@@ -140,11 +140,11 @@ fn datagrams_of_a_dead_association_are_no_message_of_its_successor() {
     }
 }
 
-/// Where the child process of the test below listens.
+/// Environment variable with the address of the child process of the test below.
 const ADDRESS: &str = "STALE_TEST_ADDRESS";
 const BYTES: usize = 100_000;
 
-/// A server: says its key, waits for a line, and says what its memory holds.
+/// Runs a server: prints its key, waits for a line, and prints the content of its memory.
 fn serve(address: &str) {
     let config = DeviceConfig { bind: address.parse().unwrap(), ..config() };
     let server = Device::open(config).unwrap();
@@ -178,7 +178,7 @@ impl Server {
         Server { child, output }
     }
 
-    /// What follows `word` on the line that has it.
+    /// Returns the text after `word` on the first line that contains it.
     fn says(&mut self, word: &str) -> String {
         loop {
             let mut line = String::new();
@@ -201,8 +201,8 @@ impl Drop for Server {
     }
 }
 
-/// No attacker: a server is killed and started again while one process of a machine still says its WRITE again and again,
-/// and another process of that machine connects to it.
+/// Without an attacker: a server is killed and restarted. One process of a machine still retransmits its WRITE, while
+/// another process of the same machine connects to it.
 #[test]
 fn a_restarted_server_gets_nothing_of_its_former_life() {
     if let Ok(address) = std::env::var(ADDRESS) {

@@ -1,5 +1,5 @@
-//! An endpoint with a thousand peers, each an endpoint of its own with its own sockets; `crates/lab/tests/datagrams.rs` has
-//! them on a network.
+//! An endpoint with a thousand peers, each a separate endpoint with its own sockets; `crates/lab/tests/datagrams.rs`
+//! has them on a network.
 
 #[path = "support/crowd.rs"]
 mod crowd;

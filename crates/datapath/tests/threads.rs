@@ -1,5 +1,5 @@
-//! Where the application's threads and the loop meet, in every order that processors and compilers allow: the very code of
-//! `src/threads`, with the primitives of loom.
+//! Synchronization of the application's threads and the loop, under all interleavings that processors and compilers
+//! permit: the code of `src/threads` itself, with the primitives of loom.
 #![allow(dead_code, reason = "the library uses the rest")]
 
 mod sync {
@@ -23,7 +23,7 @@ use parking::Parking;
 use room::Room;
 use signal::Signal;
 
-/// A queue whose own order gives none to what is beside it: the library's is lock-free.
+/// A queue that imposes no order on other memory, as the library's queue is lock-free.
 #[derive(Default)]
 struct Queue(Mutex<VecDeque<u32>>);
 
@@ -39,15 +39,15 @@ impl Queue {
     }
 }
 
-/// Every execution, with at most so many switches where none is needed.
+/// Explores all executions with at most `preemptions` involuntary context switches.
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(body);
 }
 
-/// The loop sleeps only while there is no command, or it is woken: none waits for a loop that sleeps. A flag stands for the
-/// queue, as weakly ordered as one can be.
+/// The loop sleeps only while no command is queued, or it is woken: no command waits for a sleeping loop. A flag
+/// stands for the queue, with the weakest possible ordering.
 #[test]
 fn no_command_waits_for_a_loop_that_sleeps() {
     model(3, || {
@@ -65,7 +65,7 @@ fn no_command_waits_for_a_loop_that_sleeps() {
         let (parking, command, waker) = &*shared;
         while !command.load(Ordering::Relaxed) {
             if parking.park(|| !command.load(Ordering::Relaxed)) {
-                // A loop that sleeps with nobody to wake it is a deadlock, which the model finds.
+                // A loop that sleeps and is never woken is a deadlock, which the model detects.
                 waker.wait();
             }
             parking.unpark();
@@ -74,7 +74,7 @@ fn no_command_waits_for_a_loop_that_sleeps() {
     });
 }
 
-/// Commands of two threads: all are taken.
+/// Two threads queue commands, and the loop takes all of them.
 #[test]
 fn commands_of_several_threads_are_all_taken() {
     model(2, || {
@@ -109,7 +109,7 @@ fn commands_of_several_threads_are_all_taken() {
     });
 }
 
-/// Whoever waits hears of what happened before or after he began to.
+/// A waiter sees every change, whether it happens before or after the wait begins.
 #[test]
 fn no_waiter_sleeps_over_what_has_happened() {
     model(3, || {
@@ -127,7 +127,7 @@ fn no_waiter_sleeps_over_what_has_happened() {
     });
 }
 
-/// Two threads wait for a completion each: each completion is had once, and nobody is left without one.
+/// Two threads wait for a completion each: each completion is taken once, and each thread gets one.
 #[test]
 fn completions_are_neither_lost_nor_doubled() {
     model(2, || {
@@ -153,7 +153,7 @@ fn completions_are_neither_lost_nor_doubled() {
     });
 }
 
-/// Room is never given twice and never lost, whoever takes it and gives it back.
+/// A slot is never given twice and never lost, whichever threads take and return it.
 #[test]
 fn room_is_neither_lost_nor_overdrawn() {
     model(3, || {
@@ -180,7 +180,7 @@ fn room_is_neither_lost_nor_overdrawn() {
 
 const CLOSED: u8 = 2;
 
-/// A connection, as the loop and those who post and wait see it.
+/// A connection, as seen by the loop and by threads that post and wait.
 struct Ending {
     signal: Signal,
     room: Room,
@@ -196,14 +196,14 @@ impl Ending {
         Arc::new(Ending { signal: Signal::default(), room: Room::new(1), state, commands, completions })
     }
 
-    /// What the loop does for the end.
+    /// Performs the loop's part of a close.
     fn close(&self) {
         self.room.close();
         self.state.store(CLOSED, Ordering::Release);
         self.signal.notify();
     }
 
-    /// What the loop does with what is posted.
+    /// Performs the loop's part of a flush: completes everything posted.
     fn flush(&self) {
         while let Some(posted) = self.commands.pop() {
             self.completions.push(posted);
@@ -211,7 +211,7 @@ impl Ending {
         }
     }
 
-    /// Waits for a completion, or the end. Returns how many completions there were before the end.
+    /// Waits for completions until the end. Returns the number of completions before the end.
     fn take_all(&self) -> u32 {
         let next = || match self.completions.pop() {
             Some(completion) => Some(Some(completion)),
@@ -228,8 +228,8 @@ impl Ending {
     }
 }
 
-/// A connection ends while somebody posts and somebody waits: what could be posted is completed, and the end is told only
-/// after that.
+/// A connection ends while one thread posts and one waits. Every accepted post completes, and the end is reported
+/// only after that.
 #[test]
 fn the_end_of_a_connection_is_told_after_its_last_completion() {
     model(3, || {
@@ -260,7 +260,7 @@ fn the_end_of_a_connection_is_told_after_its_last_completion() {
     });
 }
 
-/// Two wait for the end: who takes the last completion tells the other.
+/// Two threads wait for the end: the one that takes the last completion wakes the other.
 #[test]
 fn all_who_wait_hear_of_the_end() {
     model(2, || {

@@ -1,4 +1,4 @@
-//! The library for tokio: its example, futures that are dropped, and the end of things.
+//! The asynchronous interface: its example, dropped futures, and closes.
 
 use std::future::Future;
 use std::pin::pin;
@@ -32,7 +32,7 @@ fn room() -> Slice {
     Region::zeroed(100).unwrap().all()
 }
 
-/// Polls once and drops.
+/// Polls a future once and drops it.
 fn give_up<T>(future: impl Future<Output = T>) -> Poll<T> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -50,7 +50,7 @@ fn who_is_dropped_loses_no_message_and_recalls_no_request() {
             far.give(room()).unwrap();
         }
         assert!(give_up(far.recv()).is_pending());
-        // Nobody waits for the first, the third is waited for; all arrive, in order.
+        // Two futures are dropped, and the third is awaited; all messages arrive, in order.
         drop(near.send(bytes("one")));
         let _ = give_up(near.send(bytes("two")));
         assert_eq!(near.send_imm(bytes("three"), 3).await.unwrap().byte_len, 5);
@@ -121,16 +121,16 @@ fn the_end_of_a_connection_ends_all_that_waits() {
 fn who_no_longer_wants_a_connection_has_none() {
     run(async {
         let client = device();
-        // A socket that hears and says nothing.
+        // A socket that receives and never answers.
         let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(give_up(client.connect(silent.local_addr().unwrap())).is_pending());
         assert_eq!(client.stats().unwrap().connections, 0, "given up");
-        // Or it has come about, and is closed.
+        // Or the connection has opened, and is closed.
         let server = device();
         let listener = server.listen().unwrap();
         {
             let mut connect = pin!(client.connect(server.local_addr()));
-            // The first poll asks for it; by the end of the poll the other side may have answered.
+            // The first poll sends the request; by the end of the poll the peer may have answered.
             let _asked = connect.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let far = listener.accept().await.unwrap();
             drop(far);

@@ -1,4 +1,4 @@
-//! What hosts did, put together from computations and messages as they happened.
+//! Activities of hosts, assembled from computations and messages as they happened.
 
 use std::collections::hash_map::Entry;
 
@@ -8,16 +8,17 @@ use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
 
 use crate::flow::Sending;
 
-/// Messages of one label at one host: all of a collective are one activity, others as far as they overlap.
+/// Key of messages that form one activity: host, label, job, group. All messages of one collective are one activity;
+/// others are merged while they overlap.
 type Exchange = (u32, u32, Option<u32>, u16);
 
-/// It in a number. Jobs are fewer than 2^32 - 1.
+/// Packs the key into a number. There are fewer than 2^32 - 1 jobs.
 fn code((host, label, job, group): Exchange) -> u128 {
     let job = job.map_or(0, |job| job + 1);
     u128::from(host) << 96 | u128::from(label) << 64 | u128::from(job) << 32 | u128::from(group)
 }
 
-/// What a workload calls what hosts do.
+/// Returns the labels of a workload as records.
 pub fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
     let bytes = |bytes: Bytes| bytes.get();
     let record = |label: &Label| ActivityLabel {
@@ -45,7 +46,8 @@ const fn parallelism(of: pathweave_workload::Parallelism) -> Parallelism {
     }
 }
 
-/// What hosts did until `end`: computations that took time, and messages that were posted. By host, and by start at each.
+/// Returns the activities of hosts until `end`: computations that took time, and messages that were posted. Ordered
+/// by host, and by start at each host.
 pub(crate) fn records<'f>(
     graph: &MessageGraph,
     progress: &Progress,
@@ -57,7 +59,8 @@ pub(crate) fn records<'f>(
     }
     let mut all = computations(graph, progress, end);
     let mut together: Vec<(Exchange, ActivityRecord)> = Vec::new();
-    // Where each is. Only looked up, never iterated: its order cannot leak.
+    // Index of each exchange in `together`. The map is only looked up and never iterated, so its order cannot affect
+    // results.
     let mut place: foldhash::HashMap<u128, usize> = foldhash::HashMap::default();
     let mut single: Vec<(Exchange, ActivityRecord)> = Vec::new();
     for (flow, sending, finish) in posted {
@@ -67,7 +70,7 @@ pub(crate) fn records<'f>(
         let [job, whole] =
             [graph.job(TaskId(flow)), graph.whole_job(TaskId(flow))].map(|of| of.map(|job| job.0));
         let is_collective = graph.labels()[label as usize].collective.is_some();
-        // Where hosts stand for others, one of them receives what this one does.
+        // If hosts represent others, a representative receives what this host sends.
         let receiver = graph.representative(message.dst);
         for (host, sent_bytes, received_bytes) in [(message.src, bytes, 0), (receiver, 0, bytes)] {
             let part = ActivityRecord {
@@ -126,14 +129,14 @@ fn computations(graph: &MessageGraph, progress: &Progress, end: Time) -> Vec<Act
 
 fn add(whole: &mut ActivityRecord, part: &ActivityRecord) {
     whole.start_ps = whole.start_ps.min(part.start_ps);
-    // What did not finish has no end, and neither has what it is part of.
+    // An activity with an unfinished message has no end.
     whole.finish_ps = whole.finish_ps.zip(part.finish_ps).map(|(a, b)| a.max(b));
     whole.flows += part.flows;
     whole.sent_bytes += part.sent_bytes;
     whole.received_bytes += part.received_bytes;
 }
 
-/// Messages of one label that were under way together as one activity.
+/// Merges messages with the same key into one activity while they overlap.
 fn overlaid(mut single: Vec<(Exchange, ActivityRecord)>) -> Vec<ActivityRecord> {
     single.sort_by_key(|(exchange, part)| (*exchange, part.start_ps, part.finish_ps));
     let mut out: Vec<(Exchange, ActivityRecord)> = Vec::new();

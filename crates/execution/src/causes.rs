@@ -1,4 +1,4 @@
-//! Why each task began when it did, and from that what each job waited for.
+//! Cause of each task's begin, and the critical path of each job that follows from the causes.
 
 use pathweave_results::{CriticalStep, StepKind};
 use pathweave_units::Time;
@@ -6,35 +6,36 @@ use pathweave_workload::{JobId, MessageGraph, Progress, Task, TaskId};
 
 use crate::flow::Sending;
 
-/// No task.
+/// Marks the absence of a task.
 const NONE: u32 = u32::MAX;
 
-/// For each task the one whose end it began after. Four bytes a task; none where no task waits for another.
+/// Cause of each task: the predecessor whose end released it. Four bytes a task; empty if no task waits for another.
 #[derive(Clone, Debug)]
 pub(crate) struct Causes {
     of_task: Vec<u32>,
-    /// What each core computed last.
+    /// Last computation of each core.
     on_core: Vec<u32>,
 }
 
-/// What is known of a message that has been posted: at its sender, and when it had arrived.
+/// State of a message that has been posted: the sender's, and the time at which the receiver had all of it.
 pub(crate) type Posted<'f> = Option<(&'f Sending, Option<Time>)>;
 
 impl Causes {
-    /// Nothing has begun.
+    /// Creates the state before any task has begun.
     pub(crate) fn new(graph: &MessageGraph) -> Self {
         let tasks = if graph.has_dependencies() || graph.cores() > 0 { graph.task_count() } else { 0 };
         Causes { of_task: vec![NONE; tasks], on_core: vec![NONE; graph.cores() as usize] }
     }
 
-    /// Of all that `task` waited for, `by` was over last.
+    /// Records that `by` was the last predecessor of `task` to end.
     pub(crate) fn released(&mut self, task: TaskId, by: TaskId) {
         if let Some(cause) = self.of_task.get_mut(task.index()) {
             *cause = by.0;
         }
     }
 
-    /// A computation that could begin at `now` is over at `end`. If it had to wait for its core, then for what that computed.
+    /// Records a computation that could begin at `now` and ends at `end`. If it had to wait for its core, its cause
+    /// is the previous computation of that core.
     pub(crate) fn computes(&mut self, graph: &MessageGraph, task: TaskId, now: Time, end: Time) {
         let Task::Compute(compute) = graph.task(task) else { return };
         let Some(core) = compute.core else { return };
@@ -44,14 +45,14 @@ impl Causes {
         }
     }
 
-    /// Adds what is known in another part: of some tasks there, of the others here.
+    /// Merges the causes of another part. Each task has its cause in one of the parts only.
     pub(crate) fn join(&mut self, other: &Causes) {
         for (cause, &there) in self.of_task.iter_mut().zip(&other.of_task) {
             *cause = there.min(*cause);
         }
     }
 
-    /// What is known here: tasks, with that whose end each began after.
+    /// Iterates over the tasks with a known cause, each with its cause.
     pub(crate) fn known(&self) -> impl Iterator<Item = (TaskId, TaskId)> {
         let known = (0..).zip(&self.of_task).filter(|(_, by)| **by != NONE);
         known.map(|(task, &by)| (TaskId(task), TaskId(by)))
@@ -61,8 +62,8 @@ impl Causes {
         self.of_task.get(task.index()).copied().filter(|&cause| cause != NONE).map(TaskId)
     }
 
-    /// The path of each job that came to its end, from the task that was over last back to one that waited for none of the
-    /// job; by job, each in the order of time.
+    /// Returns the critical path of each job that ended. A path leads from the task that ended last back to one
+    /// without a cause in the job. Paths are ordered by job, and the steps of each by time.
     pub(crate) fn paths<'f>(
         &self,
         graph: &MessageGraph,
@@ -91,7 +92,7 @@ impl Causes {
     }
 }
 
-/// A way back through what happened.
+/// Walk from the last task of a job back along the causes.
 struct Walk<'a, F> {
     graph: &'a MessageGraph,
     progress: &'a Progress,
@@ -99,7 +100,7 @@ struct Walk<'a, F> {
 }
 
 impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
-    /// When a task began and was over.
+    /// Returns the begin and the end of a task.
     fn span(&self, task: TaskId) -> Option<(Time, Time)> {
         match self.graph.task(task) {
             Task::Message(_) => {
@@ -113,8 +114,9 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
         }
     }
 
-    /// When the end of `cause` was known to those that began at `begin` behind it: of a message its delivery at the
-    /// receiver, elsewhere its acknowledgement where that was early enough.
+    /// Returns the time at which the host of `next`, which began at `begin`, knew the end of `cause`. For a message
+    /// this is the delivery at the receiver. At any other host it is the acknowledgement if that came before `begin`,
+    /// else the delivery.
     fn known(&self, cause: TaskId, next: TaskId, begin: Time) -> Option<Time> {
         let (_, end) = self.span(cause)?;
         if let Task::Message(message) = self.graph.task(cause)
@@ -126,7 +128,7 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
         Some(end)
     }
 
-    /// Adds the path that ends with a task, from its end to its begin.
+    /// Appends the path that ends with the task `last`, from its end back to the begin of the path.
     fn back(&self, causes: &Causes, job: JobId, last: (Time, TaskId), all: &mut Vec<CriticalStep>) {
         let (mut until, mut task) = last;
         while let Some((begin, _)) = self.span(task) {
@@ -150,7 +152,7 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
         }
     }
 
-    /// The step that a task is; none if it takes no time.
+    /// Returns the step of the critical path that a task makes up, or `None` if it takes no time.
     fn step(&self, job: JobId, task: TaskId, (begin, until): (Time, Time)) -> Option<CriticalStep> {
         let step = CriticalStep {
             job: job.0,

@@ -1,91 +1,92 @@
-//! A value for each message, in chunks that are made when the first of their values is set and can be let go one by one: a run
-//! keeps what it knows of messages that have begun and not left.
+//! One value a message, stored in chunks. A chunk is allocated when the first of its values is set, and chunks are
+//! freed one by one. A run thus keeps only the state of messages that have begun and have not left.
 
 use std::ops::Range;
 
-/// The chunk of a message where there are so many, as a shift of its number: chunks of 8,192 at most, and 64 of them at least
-/// where there are enough.
+/// Returns the size of a chunk for a run of this many messages, as a shift: a power of two between 8 and 8,192. There
+/// are at least 64 chunks if the messages suffice for chunks of 8.
 pub(crate) fn shift(messages: usize) -> u32 {
     (messages / 64).clamp(8, 1 << 13).ilog2()
 }
 
-/// How many of so many messages leave a run together, as [`Execution::leave`](crate::Execution::leave) has it.
+/// Returns the number of messages that leave together in a run of `messages` messages, see
+/// [`Execution::leave`](crate::Execution::leave).
 pub fn messages_in_a_chunk(messages: usize) -> usize {
     1 << shift(messages)
 }
 
-/// So many values, all alike until they are set.
+/// A vector of `len` values in chunks. Each value equals `rest` until it is set.
 #[derive(Debug)]
 pub(crate) struct Chunks<T> {
-    /// How many values there are.
+    /// Number of values.
     len: usize,
-    /// What values are that have not been set.
+    /// Value of every index that has not been set.
     rest: T,
     chunks: Vec<Option<Box<[T]>>>,
     shift: u32,
 }
 
 impl<T> Chunks<T> {
-    /// So many, each as `rest`.
+    /// Creates `len` values, each equal to `rest`.
     pub(crate) fn new(len: usize, rest: T) -> Self {
         let shift = shift(len);
         Chunks { len, rest, chunks: (0..len.div_ceil(1 << shift)).map(|_| None).collect(), shift }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// How many chunks.
+    /// Returns the number of chunks, allocated or not.
     pub(crate) fn chunks(&self) -> usize {
         self.chunks.len()
     }
 
-    /// The numbers of the values of a chunk.
+    /// Returns the indices of the values in `chunk`.
     pub(crate) fn range(&self, chunk: usize) -> Range<u32> {
         (chunk << self.shift) as u32..((chunk + 1) << self.shift).min(self.len) as u32
     }
 
-    /// The chunk of a value.
+    /// Returns the chunk that holds the value `index`.
     pub(crate) fn chunk_of(&self, index: u32) -> usize {
         (index >> self.shift) as usize
     }
 
-    /// The chunk of a value and its place there.
+    /// Returns the chunk of a value and the offset within that chunk.
     #[inline]
     fn place(&self, index: u32) -> (usize, usize) {
         (self.chunk_of(index), index as usize & ((1 << self.shift) - 1))
     }
 
-    /// A value; what it was before it was set if its chunk has been let go.
+    /// Returns a value: `rest` if it was never set, or if its chunk has been freed.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
         let (chunk, place) = self.place(index);
         self.chunks[chunk].as_ref().map_or(&self.rest, |chunk| &chunk[place])
     }
 
-    /// The values that may have been set, with their numbers.
+    /// Iterates over all values of the allocated chunks, with their indices. Some of them may never have been set.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let chunks = (0..).zip(&self.chunks).filter_map(|(number, chunk)| Some((number, chunk.as_ref()?)));
         chunks.flat_map(|(number, chunk)| self.range(number).zip(chunk))
     }
 
-    /// A value that may have been set, to be changed.
+    /// Returns a value for modification, or `None` if its chunk is not allocated.
     #[inline]
     pub(crate) fn known_mut(&mut self, index: u32) -> Option<&mut T> {
         let (chunk, place) = self.place(index);
         self.chunks[chunk].as_mut().map(|chunk| &mut chunk[place])
     }
 
-    /// Takes a chunk, if any of its values may have been set.
+    /// Removes and returns a chunk, or returns `None` if it is not allocated.
     pub(crate) fn take(&mut self, chunk: usize) -> Option<Box<[T]>> {
         self.chunks[chunk].take()
     }
 }
 
 impl<T: Clone> Chunks<T> {
-    /// A value, to be set.
+    /// Returns a value to be set. Allocates its chunk if necessary.
     #[inline]
     pub(crate) fn at(&mut self, index: u32) -> &mut T {
         let (chunk, place) = self.place(index);
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn values_are_there_when_they_are_set_and_go_by_chunks() {
-        // Of 8 each, and a rest of 3.
+        // Two chunks of 8 values, and one of 3.
         let mut values = Chunks::new(19, 0);
         assert_eq!((values.len(), values.chunks(), values.range(2)), (19, 3, 16..19));
         *values.at(18) = 7;

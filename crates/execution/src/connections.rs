@@ -1,4 +1,4 @@
-//! Which messages share queue pairs.
+//! Assignment of messages to connections and their queue pairs.
 
 use std::ops::{Index, IndexMut};
 
@@ -12,27 +12,27 @@ use crate::tally::{ReceiverTally, SenderTally};
 /// Index of a connection.
 pub type ConnId = u32;
 
-/// The queue pairs of a connection. Mostly there is one, which takes no memory of its own.
+/// Queue pairs of a connection. One queue pair, the usual case, is stored inline.
 pub type QueuePairs<Q> = SmallVec<[Q; 1]>;
 
-/// A connection: one queue pair at each end, or several where the scheme scales queue pairs. `Q` is how the caller names
-/// both ends of a queue pair.
+/// A connection: one queue pair at each end, or several if the scheme scales queue pairs. `Q` is the caller's
+/// identifier of a queue pair, for both of its ends.
 #[derive(Clone, Debug)]
 pub struct Connection<Q> {
-    /// The host that sends.
+    /// The sending host.
     pub src: HostId,
-    /// The host that receives.
+    /// The receiving host.
     pub dst: HostId,
     /// The group of its messages.
     pub group: GroupId,
-    /// Messages that are yet to be acknowledged, posted or not.
+    /// Number of messages not acknowledged yet, posted or not.
     pub(crate) messages_left: u32,
-    /// Its queue pairs; empty until the caller opens them.
+    /// Queue pairs of the connection; empty until the caller opens them.
     pub queue_pairs: QueuePairs<Q>,
-    /// The sender's counters when it was last done with a message. None until then, and none once it is with all, so that
-    /// a million connections of a message each do without.
+    /// Sender's counters when it last finished a message. `None` before the first and after the last message, so that
+    /// a million connections of one message each need no memory for them.
     sent: Option<Box<SenderTally>>,
-    /// Packets out of order that the receiver had counted when a message last arrived.
+    /// Number of packets out of order that the receiver had counted when a message last arrived.
     received_out_of_order: u64,
 }
 
@@ -49,28 +49,28 @@ impl<Q> Connection<Q> {
         }
     }
 
-    /// Messages that are yet to be acknowledged, posted or not.
+    /// Returns the number of messages not acknowledged yet, posted or not.
     pub fn messages_left(&self) -> u32 {
         self.messages_left
     }
 
-    /// Remembers the sender's counters of now. Returns those of when this was last called.
+    /// Stores the sender's counters of now, and returns those of the previous call.
     pub(crate) fn take_sent(&mut self, now: SenderTally) -> SenderTally {
         let taken = self.sent.as_deref().copied().unwrap_or_default();
         self.sent = (self.messages_left > 1).then(|| Box::new(now));
         taken
     }
 
-    /// The same at the receiver: packets out of order.
+    /// Stores the receiver's count of packets out of order, and returns that of the previous call.
     pub(crate) fn take_received(&mut self, now: &ReceiverTally) -> u64 {
         std::mem::replace(&mut self.received_out_of_order, now.out_of_order)
     }
 }
 
-/// What messages of one connection have in common.
+/// Properties that the messages of one shared connection have in common.
 type Key = (HostId, HostId, GroupId, u32);
 
-/// By what the connection of a message is found; nothing where it has one of its own.
+/// Returns the key of a message's connection, or `None` if the message has its own.
 fn key(message: &Message, service: &Service) -> Option<Key> {
     let (process, peer_process) = message.processes();
     let shared = match service {
@@ -91,11 +91,12 @@ pub struct Connections<Q> {
 }
 
 impl<Q> Connections<Q> {
-    /// One for each distinct (source, destination, group, stream), numbered by first use. Where queue pairs serve more
-    /// than a pair of processes, what they serve takes the place of the stream; `service` tells for each group.
+    /// Creates one connection for each distinct (source, destination, group, stream), numbered by first use. If queue
+    /// pairs serve more than one pair of processes, the processes they serve replace the stream in the key. `service`
+    /// returns the service of a group.
     pub fn new<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> Self {
         let keys = || graph.messages().iter().map(|message| key(message, service(message.group)));
-        // Only looked up, never iterated: its order cannot leak.
+        // Only looked up, never iterated, so its order cannot affect results.
         let mut known = foldhash::HashMap::default();
         let mut list: Vec<Connection<Q>> = Vec::with_capacity(keys().filter(Option::is_none).count());
         let of_message = keys()
@@ -116,7 +117,8 @@ impl<Q> Connections<Q> {
         Connections { list, of_message }
     }
 
-    /// How many [`Connections::new`] makes, and how many of them have several messages.
+    /// Returns the number of connections that [`Connections::new`] creates, and the number of those with several
+    /// messages.
     pub fn count<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> (u64, u64) {
         let mut own = 0;
         let mut shared: foldhash::HashMap<Key, u32> = foldhash::HashMap::default();
@@ -130,22 +132,22 @@ impl<Q> Connections<Q> {
         (own + shared.len() as u64, several as u64)
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none: the workload has no messages.
+    /// Returns true if there are no connections: the workload has no messages.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// All of them, by number.
+    /// Iterates over all connections, by number.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Connection<Q>> {
         self.list.iter()
     }
 
-    /// The connection that carries a message.
+    /// Returns the connection that carries a message.
     pub fn of(&self, message: u32) -> ConnId {
         self.of_message[message as usize]
     }

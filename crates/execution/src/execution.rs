@@ -1,4 +1,4 @@
-//! The state of a workload in execution.
+//! State of a workload in execution.
 
 use std::sync::Arc;
 
@@ -18,62 +18,65 @@ use crate::pending::Outstanding;
 use crate::tally::{ReceiverTally, SenderTally};
 use crate::tasks::{Due, Step, Tasks};
 
-/// How the messages of a group are carried.
+/// Transport of the messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSpec {
-    /// Index of its scheme.
+    /// Index of the group's scheme.
     pub scheme: u16,
-    /// Its data class, 1 and up.
+    /// Data class of its packets, from 1.
     pub class: u8,
-    /// Whether the run waits for it.
+    /// Foreground if the run waits for the group, background otherwise.
     pub role: Role,
 }
 
 impl GroupSpec {
-    /// Foreground in the first data class.
+    /// Creates a foreground group in the first data class.
     pub const fn new(scheme: u16) -> Self {
         GroupSpec { scheme, class: 1, role: Role::Foreground }
     }
 }
 
-/// What it means for a message that its sender learnt how a part of it ended.
+/// State of a message after a part of it has completed at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Completed {
-    /// Other parts have not ended.
+    /// Other parts have not completed.
     NotYet,
-    /// All of it was acknowledged. What waited for that is free.
+    /// The whole message was acknowledged. Its successors are free.
     Acknowledged,
-    /// All parts have ended, one of them with an error.
+    /// All parts have completed, at least one of them with an error.
     Failed,
 }
 
-/// A workload in execution. `Q` is how the caller names both ends of a queue pair.
+/// A workload in execution. `Q` is the caller's identifier of a queue pair, for both of its ends.
 ///
-/// # Who knows what
+/// # Knowledge of hosts
 ///
-/// Each host knows what happens to it and nothing else. What waits for a message begins at the receiver when it is
-/// delivered, at the sender when it is completed, and at any other host a notification later, by whichever of the two it
-/// waits for. The same holds for computations, whose end their host knows. A barrier is at no host: it happens when the last
-/// of what it waits for does, and what waits for it begins a notification later.
+/// Each host knows only its own events. A successor of a message begins at the receiver when the message is
+/// delivered, and at the sender when it is completed. At any other host it begins one notification after the event
+/// that it waits for, delivery or completion. The same holds for computations, whose end their own host knows. A
+/// barrier belongs to no host: it ends when the last of its predecessors does, and its successors begin one
+/// notification later.
 ///
-/// # How it is driven
+/// # Calls
 ///
-/// Nothing happens by itself. The caller takes the tasks that wait for nothing as their time comes
-/// ([`Execution::root_before`]), and makes their steps, and those that become known on the way ([`Execution::news`]), each
-/// at its host and time with [`Execution::step`]. It posts the messages that begin, and reports what becomes of them:
+/// Nothing happens without a call. The caller takes the tasks without predecessors when their time comes
+/// ([`Execution::root_before`]), and the steps that become known ([`Execution::news`]). It runs each step at its host
+/// and time with [`Execution::step`]. It posts the messages that begin, and reports their progress:
 ///
-/// 1. At the sender [`Execution::posted`], with the record as far as it is known and the number of parts
-///    ([`crate::shares`]), or [`Execution::unreachable`]; at the receiver [`Execution::expected`], before anything arrives.
-/// 2. At the receiver, for each part, [`Execution::part_delivered`] when it has arrived, and after the last of them
-///    [`Execution::received`], which takes the receiver's counters where there are any.
-/// 3. At the sender, for each part, [`Execution::part_completed`] when it is known how it ended. A part that could not be
-///    posted completes with [`Status::Flushed`]. After the last of them [`Execution::ended`] and, for messages with queue
-///    pairs of their own connection, [`Execution::done_with`], which takes the sender's counters.
+/// 1. At the sender: [`Execution::posted`], with the record as far as it is known and the number of parts
+///    ([`crate::shares`]), or [`Execution::unreachable`]. At the receiver: [`Execution::expected`], before anything
+///    arrives.
+/// 2. At the receiver: [`Execution::part_delivered`] for each part that has arrived. After the last part:
+///    [`Execution::received`], with the receiver's counters if there are any.
+/// 3. At the sender: [`Execution::part_completed`] for each part that has completed. A part that could not be posted
+///    completes with [`Status::Flushed`]. After the last part: [`Execution::ended`] and, for messages with queue
+///    pairs of their own connection, [`Execution::done_with`], with the sender's counters.
 ///
-/// After each of these calls there may be news. A host can be run by itself for as long as a notification takes: nothing
-/// else in here tells one host of another, whatever the order in which they are run. When all have been, up to the same
-/// instant, [`Execution::settle_barriers`] does what concerns several.
+/// Each of these calls may add steps to [`Execution::news`]. A host can be driven alone for as long as a notification
+/// takes: within that time no event of one host affects another, so the order in which hosts are driven does not
+/// matter. When all hosts have been driven up to the same instant, [`Execution::settle_barriers`] runs the steps that
+/// concern several of them.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -108,26 +111,28 @@ pub enum Completed {
 /// ```
 #[derive(Debug)]
 pub struct Execution<Q> {
-    /// Which messages share queue pairs.
+    /// Connections, and the messages that share them.
     pub connections: Connections<Q>,
     groups: Vec<GroupSpec>,
     pub(crate) tasks: Tasks,
-    /// What senders know, by message; `None` until posted.
+    /// State of messages at their senders; `None` until posted.
     pub(crate) sending: Chunks<Option<Sending>>,
-    /// What receivers know, by message.
+    /// State of messages at their receivers.
     pub(crate) receiving: Chunks<Receiving>,
-    /// By chunk: messages whose sender is here and knows that they have arrived. Nothing changes of them any more.
+    /// Number of messages of each chunk whose sender is in this part and knows that they have arrived. They do not
+    /// change any more.
     settled: Vec<u32>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
 }
 
 impl<Q> Execution<Q> {
-    /// Bytes for each message: its state at both ends, and which connection it has.
+    /// Memory of one message in bytes: its state at both ends, and the number of its connection.
     pub const MESSAGE_BYTES: usize =
         size_of::<Option<Sending>>() + size_of::<Receiving>() + size_of::<ConnId>();
 
-    /// Nothing has begun. `groups` are those of the graph; a host knows after `notification` what has ended at another.
+    /// Creates the state before any task has begun. `groups` are those of the graph. `notification` is the delay
+    /// until a host knows that a task at another host has ended.
     pub fn new(
         graph: Arc<MessageGraph>,
         groups: &[GroupSpec],
@@ -148,34 +153,34 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// One of several executions of the same workload side by side: what happens at the hosts of this part.
+    /// Restricts the execution to the hosts of `part`. Several executions then run the same workload side by side.
     ///
-    /// Each host is driven in the execution of its part, with [`Execution::step`] for what becomes known of it in another
-    /// one. When all have been driven up to the same instant, the first takes the barriers of the others
-    /// ([`Execution::take_barriers`], [`Execution::add_barrier`]) and settles them. At the end it takes what the others know
-    /// ([`Execution::join`]).
+    /// Each host is driven in the execution of its part, with [`Execution::step`] for steps that become known in
+    /// another part. When all parts have been driven up to the same instant, the first takes the barriers of the
+    /// others ([`Execution::take_barriers`], [`Execution::add_barrier`]) and settles them. At the end the first
+    /// merges the state of the others ([`Execution::join`]).
     #[must_use]
     pub fn of_part(mut self, part: Part) -> Self {
         self.tasks.of_part(part);
         self
     }
 
-    /// Takes the steps of barriers that are due: they belong to the first part.
+    /// Removes and returns the steps of barriers that are due. They belong to the first part.
     pub fn take_barriers(&mut self) -> impl Iterator<Item = (Time, Step)> {
         self.tasks.take_barriers()
     }
 
-    /// When the next step of a barrier is due here, if there is one.
+    /// Returns the time of the next step of a barrier in this part, if there is one.
     pub fn barrier(&self) -> Option<Time> {
         self.tasks.barrier()
     }
 
-    /// A step of a barrier from another part.
+    /// Adds a step of a barrier from another part.
     pub fn add_barrier(&mut self, barrier: (Time, Step)) {
         self.tasks.add_barrier(barrier);
     }
 
-    /// Takes all that is known in another part, for records.
+    /// Merges the state of another part, for records.
     pub fn join(&mut self, other: &mut Self) {
         self.tasks.join(&other.tasks);
         self.bytes_done += other.bytes_done;
@@ -183,7 +188,7 @@ impl<Q> Execution<Q> {
         (0..self.sending.chunks()).for_each(|chunk| self.join_chunk(other, chunk));
     }
 
-    /// Takes what is known in another part of the messages of a chunk.
+    /// Merges the state that another part has of the messages of a chunk.
     fn join_chunk(&mut self, other: &mut Self, chunk: usize) {
         let range = self.sending.range(chunk);
         for (flow, sending) in range.clone().zip(other.sending.take(chunk).into_iter().flatten()) {
@@ -199,13 +204,14 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// How many chunks the messages are in that leave one by one, in order ([`Execution::leave`]).
+    /// Returns the number of chunks of messages. Chunks leave one by one, in order ([`Execution::leave`]).
     pub fn chunks(&self) -> usize {
         self.sending.chunks()
     }
 
-    /// A chunk of messages leaves all parts of a run if nothing can happen to them any more: adds their records to `records`, in
-    /// the order of their numbers. Nothing is known of them here afterwards, so no job and no activity may need them.
+    /// Removes a chunk of messages from all parts of a run, if none of its messages can change any more. Appends
+    /// their records to `records`, in the order of message numbers, and returns true. Afterwards the execution has no
+    /// state of these messages, so no job and no activity may need them.
     pub fn leave(parts: &mut [&mut Self], chunk: usize, records: &mut Vec<FlowRecord>) -> bool {
         let settled: u32 = parts.iter().map(|part| part.settled[chunk]).sum();
         let Some((first, others)) = parts.split_first_mut() else { return false };
@@ -217,36 +223,38 @@ impl<Q> Execution<Q> {
         true
     }
 
-    /// When something is due next that the caller has not taken: a task that waits for nothing, or a barrier.
+    /// Returns the time of the next step that the caller cannot take from [`Execution::news`]: a task without
+    /// predecessors, or a barrier.
     #[inline]
     pub fn next(&self) -> Option<Time> {
         self.tasks.next()
     }
 
-    /// The next task that waits for no other and begins before `end`, as a step to be made.
+    /// Returns the next task without predecessors that begins before `end`, as a step.
     #[inline]
     pub fn root_before(&mut self, end: Time) -> Option<Due> {
         self.tasks.root_before(end)
     }
 
-    /// Takes the next of the steps that have become known, in the order in which they have.
+    /// Removes and returns the next step that has become known, in the order in which they became known.
     #[inline]
     pub fn news(&mut self) -> Option<Due> {
         self.tasks.news()
     }
 
-    /// Makes a step that is due. Returns the message that is to be posted, if one begins.
+    /// Runs a step that is due. Returns the message to post, if one begins.
     #[inline]
     pub fn step(&mut self, now: Time, host: HostId, step: Step) -> Option<u32> {
         self.tasks.step(now, Some(host), step)
     }
 
-    /// Does what barriers are due to do before `end`. All hosts must have been run up to there.
+    /// Runs the steps of barriers that are due before `end`. All hosts must have been driven up to `end`.
     pub fn settle_barriers(&mut self, end: Time) {
         self.tasks.settle_barriers(end);
     }
 
-    /// The record of a message that has not been posted. It starts when it could have been.
+    /// Returns the record of a message that has not been posted. Its start is the earliest time at which it could
+    /// have been posted.
     pub fn record(&self, flow: u32) -> FlowRecord {
         let message = &self.tasks.graph.messages()[flow as usize];
         FlowRecord {
@@ -264,12 +272,12 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// At the sender: the message of this record was posted in so many parts.
+    /// At the sender: the message of this record was posted in `parts` parts.
     pub fn posted(&mut self, record: FlowRecord, parts: u16) {
         *self.sending.at(record.flow) = Some(Sending::new(&record, parts));
     }
 
-    /// At the sender: the message of this record has nowhere to go.
+    /// At the sender: the message of this record has no path to its receiver.
     pub fn unreachable(&mut self, now: Time, record: FlowRecord) {
         let flow = record.flow;
         self.posted(FlowRecord { status: FlowStatus::Unreachable, ..record }, 0);
@@ -278,12 +286,12 @@ impl<Q> Execution<Q> {
         self.ended(now, flow);
     }
 
-    /// At the receiver: a message is to come in so many parts.
+    /// At the receiver: a message will arrive in `parts` parts.
     pub fn expected(&mut self, flow: u32, parts: u16) {
         self.receiving.at(flow).parts_to_deliver = parts;
     }
 
-    /// At the receiver: a part of a message, of so many bytes, has arrived whole. True if it was the last.
+    /// At the receiver: a part of a message, of `bytes` bytes, has arrived whole. Returns true if it was the last.
     pub fn part_delivered(&mut self, now: Time, flow: u32, bytes: u64) -> bool {
         self.bytes_done += u128::from(bytes);
         let whole = self.receiving.at(flow).part_delivered(now);
@@ -294,14 +302,14 @@ impl<Q> Execution<Q> {
         whole
     }
 
-    /// At the receiver: a message has arrived whole; `now` are the counters of its connection.
+    /// At the receiver: a message has arrived whole. `now` are the counters of its connection.
     pub fn received(&mut self, flow: u32, now: ReceiverTally) {
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take_received(&now);
         self.receiving.at(flow).settle(&now, taken);
     }
 
-    /// At the receiver: a packet of a message came out of order, where its connection does not count them.
+    /// At the receiver: a packet of a message came out of order. Only for connections that do not count such packets.
     pub fn note_out_of_order(&mut self, flow: u32) {
         self.receiving.at(flow).note_out_of_order();
     }
@@ -311,7 +319,7 @@ impl<Q> Execution<Q> {
         self.receiving.at(flow).note_lost();
     }
 
-    /// At the sender: it is known how a part of a message ended.
+    /// At the sender: a part of a message has completed.
     pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> Completed {
         let sending = self.sending_mut(flow).expect("a part completes after it was posted");
         if !sending.part_completed(now, status) {
@@ -324,13 +332,14 @@ impl<Q> Execution<Q> {
         Completed::Acknowledged
     }
 
-    /// At the sender: all parts have completed, and the run need not wait for the message any more. To be said once.
+    /// At the sender: all parts have completed, and the run need not wait for the message any more. Called once a
+    /// message.
     pub fn ended(&mut self, now: Time, flow: u32) {
         self.tasks.ended(now, TaskId(flow));
     }
 
-    /// At the receiver, in place of [`Execution::ended`], for messages whose sender hears nothing of them: they are there,
-    /// or lost. True if it was said for the first time; again, it changes nothing.
+    /// At the receiver, in place of [`Execution::ended`]: a message without acknowledgements has arrived or is lost.
+    /// Returns true on the first call for a message; later calls change nothing.
     pub fn gave_up(&mut self, now: Time, flow: u32) -> bool {
         let first = !std::mem::replace(&mut self.receiving.at(flow).given_up, true);
         if first {
@@ -339,8 +348,8 @@ impl<Q> Execution<Q> {
         first
     }
 
-    /// At the sender: a message is done with; `now` are the counters of its connection. True if it was the connection's
-    /// last.
+    /// At the sender: a message needs its connection no longer. `now` are the counters of the connection. Returns
+    /// true if it was the connection's last message.
     pub fn done_with(&mut self, flow: u32, now: SenderTally) -> bool {
         self.settle_sender(flow, now);
         let arrived = self.sending.get(flow).is_some_and(|sending| sending.acked().is_some());
@@ -351,7 +360,8 @@ impl<Q> Execution<Q> {
         connection.messages_left == 0
     }
 
-    /// The run is over: messages that did not end take the counters of their connections, where these have some.
+    /// The run is over: attributes the counters of connections to the messages that did not end, where `sent` and
+    /// `received` return some.
     pub fn settle_open(
         &mut self,
         sent: impl Fn(ConnId, &Connection<Q>) -> Option<SenderTally>,
@@ -359,7 +369,7 @@ impl<Q> Execution<Q> {
     ) {
         for flow in 0..self.flows() as u32 {
             let conn = self.connections.of(flow);
-            // Those that ended were settled when they did.
+            // Messages that ended have taken their counters already.
             if self.is_open(flow)
                 && let Some(tally) = sent(conn, &self.connections[conn])
             {
@@ -373,7 +383,7 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// Takes the sender's counters of a message's connection into its record.
+    /// Attributes the sender's counters of a message's connection to the message.
     fn settle_sender(&mut self, flow: u32, now: SenderTally) {
         if now == SenderTally::default() {
             return;
@@ -385,18 +395,17 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// At the receiver: whether a message is expected and parts of it have not been delivered.
+    /// At the receiver: returns true if a message is expected and parts of it have not been delivered.
     pub fn is_arriving(&self, flow: u32) -> bool {
         self.receiving.get(flow).parts_to_deliver > 0
     }
 
-    /// At the sender: whether a message was posted and it is not known how all its parts ended.
+    /// At the sender: returns true if a message was posted and some of its parts have not completed.
     pub fn is_open(&self, flow: u32) -> bool {
         self.sending.get(flow).as_ref().is_some_and(|sending| sending.parts_to_complete > 0)
     }
 
-    /// At the sender: a message that was posted and has not left took so many packets, where its connection does not
-    /// count them.
+    /// At the sender: sets the numbers of packets of a posted message. Only for connections that do not count them.
     pub fn count_sent(&mut self, flow: u32, sent_packets: u32, retransmitted_packets: u32) {
         if let Some(sending) = self.sending_mut(flow) {
             sending.sent_packets = sent_packets;
@@ -404,15 +413,15 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// At the sender: a message has been sent, and no acknowledgement will say whether it arrived.
+    /// At the sender: a message has been sent, and there will be no acknowledgement of it.
     pub fn sent_only(&mut self, flow: u32) {
         if let Some(sending) = self.sending_mut(flow) {
             sending.acked = Time::MAX;
         }
     }
 
-    /// At the sender: a packet of a message was lost on its way, at this time. Copies that are lost when the sender knows that
-    /// all has arrived are not the message's any more.
+    /// At the sender: a packet of a message was lost in the network at the time `at`. A copy that is lost after the
+    /// sender knows of the arrival of the whole message does not count for the message.
     pub fn dropped(&mut self, flow: u32, at: Time) {
         if let Some(sending) = self.sending_mut(flow).filter(|sending| at <= sending.acked) {
             sending.dropped_packets += 1;
@@ -423,49 +432,51 @@ impl<Q> Execution<Q> {
         self.sending.known_mut(flow)?.as_mut()
     }
 
-    /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
+    /// Returns the time at which the run ended, if no foreground work is left.
     #[inline]
     pub fn over_since(&self) -> Option<Time> {
         self.outstanding().over_since()
     }
 
-    /// What this part waits for, to be added up over all parts.
+    /// Returns the work that this part waits for, to be summed over all parts.
     #[inline]
     pub fn outstanding(&self) -> Outstanding {
         self.tasks.pending.outstanding()
     }
 
-    /// Tasks not yet done, of the background, too.
+    /// Returns the number of tasks that are not done, including those of the background.
     pub fn tasks_left(&self) -> usize {
         self.tasks.left()
     }
 
-    /// Payload delivered so far.
+    /// Returns the payload delivered so far, in bytes.
     pub fn bytes_done(&self) -> u128 {
         self.bytes_done
     }
 
-    /// Messages delivered so far.
+    /// Returns the number of messages delivered so far.
     pub fn flows_done(&self) -> usize {
         self.flows_done
     }
 
-    /// All messages.
+    /// Returns the number of messages.
     pub fn flows(&self) -> usize {
         self.sending.len()
     }
 
-    /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.
+    /// Returns the records of all jobs. A job whose tasks have predecessors begins when the first of its tasks is
+    /// free.
     pub fn job_records(&self) -> Vec<JobRecord> {
         self.tasks.job_records()
     }
 
-    /// What the workload calls what hosts do.
+    /// Returns the labels that the workload gives to activities.
     pub fn labels(&self) -> Vec<ActivityLabel> {
         activities::labels(&self.tasks.graph)
     }
 
-    /// What hosts did until `end`, by host, and by start at each. Before the records of flows are taken.
+    /// Returns the activities of hosts until `end`, ordered by host, and by start at each host. To be called before
+    /// the records of flows are taken.
     pub fn activity_records(&self, end: Time) -> Vec<ActivityRecord> {
         let posted = self.sending.iter().filter_map(|(flow, sending)| {
             Some((flow, sending.as_ref()?, self.receiving.get(flow).finished()))
@@ -473,8 +484,8 @@ impl<Q> Execution<Q> {
         self.tasks.activity_records(posted, end)
     }
 
-    /// What each job waited for: the chain of tasks, each begun by the end of the one before, that ends with its last one. By
-    /// job, in order of time. Before the records of flows are taken.
+    /// Returns the critical path of each job: the chain of tasks, each released by the end of the one before, that
+    /// ends with the job's last task. Ordered by job and time. To be called before the records of flows are taken.
     pub fn critical_steps(&self) -> Vec<CriticalStep> {
         let posted = |flow: u32| {
             let sending = self.sending.get(flow).as_ref()?;
@@ -483,15 +494,15 @@ impl<Q> Execution<Q> {
         self.tasks.critical_steps(posted)
     }
 
-    /// One a message, which they are taken from: what its sender knew and what its receiver did. Those never posted keep
-    /// the time at which they could have been.
+    /// Removes the state of all messages and returns one record for each, from the states of its sender and its
+    /// receiver. A message that was never posted keeps the time at which it could have been posted as its start.
     pub fn flow_records(&mut self) -> Vec<FlowRecord> {
         let mut records = Vec::with_capacity(self.flows());
         (0..self.chunks()).for_each(|chunk| self.take_records(chunk, &mut records));
         records
     }
 
-    /// The same of the messages of a chunk, added to `records`.
+    /// Removes the state of the messages of a chunk and appends their records to `records`.
     pub fn take_records(&mut self, chunk: usize, records: &mut Vec<FlowRecord>) {
         let mut senders = self.sending.take(chunk).into_iter().flatten();
         let receivers = self.receiving.take(chunk);
@@ -522,7 +533,8 @@ mod tests {
 
     const NOTIFICATION: Duration = Duration::from_us(3);
 
-    /// Host 0 to 1; 2 us after its delivery 1 to 2. Beside them 2 to 0 in a group of its own.
+    /// Workload of two groups: host 0 sends to host 1, and 2 us after the delivery host 1 sends to host 2. Beside
+    /// them host 2 sends to host 0.
     fn execution(other: Role) -> Execution<()> {
         let mut builder = GraphBuilder::new(3);
         let groups = ["chain", "other"].map(|name| builder.group(name, None).unwrap());
@@ -550,13 +562,14 @@ mod tests {
         Execution::new(graph, &groups, connections, NOTIFICATION)
     }
 
-    /// The message from this host.
+    /// Returns the message that `host` sends.
     fn from(execution: &Execution<()>, host: u32) -> u32 {
         let of = |flow: &u32| execution.record(*flow).src_host == host;
         (0..execution.flows() as u32).find(of).expect("each host sends one")
     }
 
-    /// Makes every step up to `end`, in order of time, and posts in two parts what begins. Returns the messages.
+    /// Runs every step before `end` in order of time, and posts the messages that begin in two parts. Returns these
+    /// messages.
     fn play(execution: &mut Execution<()>, steps: &mut BTreeSet<Due>, end: Time) -> Vec<u32> {
         let mut posted = Vec::new();
         loop {
@@ -599,7 +612,7 @@ mod tests {
         assert_eq!(execution.next(), None);
         deliver(&mut execution, Time::from_us(5), first);
         assert_eq!((execution.bytes_done(), execution.flows_done()), (100, 1));
-        // Behind a computation of 2 us.
+        // Host 1 sends after a computation of 2 us.
         assert!(play(&mut execution, &mut steps, Time::from_us(7)).is_empty());
         assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [second]);
         assert_eq!(
@@ -619,8 +632,9 @@ mod tests {
         assert_eq!(record.acked_ps, Some(10_000_000));
     }
 
-    /// A message from host 0 to 1 is delivered at 5 us and completed at 6. Behind it wait, each with a message of its own:
-    /// the receiver, the sender, host 2, host 2 for the completion, and host 2 for a barrier behind it.
+    /// A message from host 0 to 1 is delivered at 5 us and completed at 6 us. Six messages wait for it: one at the
+    /// receiver, one at the sender, and one at host 2 for the delivery; one each at host 2 and at the receiver for
+    /// the completion; and one at host 2 for a barrier.
     #[test]
     fn each_host_begins_when_it_can_know() {
         let mut builder = GraphBuilder::new(4);
@@ -685,8 +699,8 @@ mod tests {
         assert_eq!((status(first), status(second)), (FlowStatus::RetriesExceeded, FlowStatus::Unfinished));
     }
 
-    /// The first message is acknowledged at 4 us: what is lost of it until then counts, and copies after that do not. With it all
-    /// of a chunk have not come to their end.
+    /// The first message is acknowledged at 4 us. Packets lost until then count for it, and copies lost later do not.
+    /// Its chunk cannot leave, because other messages of the chunk have not ended.
     #[test]
     fn what_is_lost_after_the_end_of_a_message_is_not_of_it() {
         let mut execution = execution(Role::Foreground);
@@ -716,8 +730,9 @@ mod tests {
         assert_eq!(execution.flow_records()[first as usize].status, FlowStatus::Unreachable);
     }
 
-    /// Host 0 could compute 2 us from 1 us on, on a core that is busy until 5, and sends to host 1; host 2 sends there, too, and is earlier. Behind
-    /// both host 1 computes, after a delay of 1 us.
+    /// Host 0 could begin a computation of 2 us at 1 us, but its core is busy until 5 us. Afterwards host 0 sends to
+    /// host 1. Host 2 sends to host 1, too, and its message arrives earlier. After both, host 1 computes, after a
+    /// delay of 1 us.
     #[test]
     fn the_critical_path_goes_back_over_what_was_last() {
         let mut builder = GraphBuilder::new(3);
@@ -758,7 +773,7 @@ mod tests {
         assert_eq!(play(&mut execution, &mut steps, Time::from_us(1)), [early]);
         assert!(execution.critical_steps().is_empty(), "the job goes on");
         deliver(&mut execution, Time::from_us(3), early);
-        // The computations of the core are over at 5 and at 7 us.
+        // The computations of the core are over at 5 us and at 7 us.
         assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [late]);
         execution.sending_mut(late).unwrap().ideal_fct_ps = 1_000_000;
         deliver(&mut execution, Time::from_us(10), late);
@@ -798,8 +813,8 @@ mod tests {
             parallelism: None,
             collective,
         };
-        // Host 0 computes for 4 us, then reduces with host 1: two messages with a gap between them. Two sends that do not
-        // overlap, and one that the run ends before.
+        // Host 0 computes for 4 us, then reduces with host 1: two messages with a gap between them. Host 2 sends
+        // three messages: two that do not overlap, and one that starts after the end of the run.
         builder.label(Some(label("forward", None)));
         let duration = Duration::from_us(4);
         let compute = Compute { host: Some(HostId(0)), duration, start: Time::ZERO, job, core: None };
@@ -820,7 +835,7 @@ mod tests {
         let mut steps = BTreeSet::new();
         let end = Time::from_us(80);
         for flow in play(&mut execution, &mut steps, end) {
-            // Each takes 3 us.
+            // Each message takes 3 us.
             let posted = execution.sending_mut(flow).unwrap().start_ps;
             deliver(&mut execution, Time::from_ps(posted + 3_000_000), flow);
         }

@@ -1,4 +1,4 @@
-//! What is known of a message that was posted: at its sender, and at its receiver.
+//! State of a posted message at its sender and at its receiver.
 
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::Status;
@@ -6,11 +6,11 @@ use pathweave_units::Time;
 
 use crate::tally::{ReceiverTally, SenderTally};
 
-/// What the sender knows, besides what the workload says.
+/// State of a message at its sender, beyond its description in the workload.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Sending {
     pub(crate) start_ps: u64,
-    /// When it learnt that all has arrived; [`Time::MAX`] until then.
+    /// Time at which the sender knew that the whole message had arrived; [`Time::MAX`] until then.
     pub(crate) acked: Time,
     pub(crate) ideal_fct_ps: u64,
     pub(crate) ideal_acked_ps: Option<u64>,
@@ -23,26 +23,26 @@ pub(crate) struct Sending {
     copied_packets: u32,
     notice_packets: u32,
     status: FlowStatus,
-    /// Parts (queue pairs) of which the sender does not know yet how they ended.
+    /// Number of parts (queue pairs) that have not completed at the sender.
     pub(crate) parts_to_complete: u16,
 }
 
-/// What the receiver knows.
+/// State of a message at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Receiving {
-    /// When it had the last byte; [`Time::MAX`] until then.
+    /// Time at which the last byte arrived; [`Time::MAX`] until then.
     finish: Time,
     out_of_order_packets: u32,
     out_of_order_max: u32,
     lost_packets: u32,
-    /// Parts that have been announced and not been delivered.
+    /// Number of parts that have been announced and not been delivered.
     pub(crate) parts_to_deliver: u16,
-    /// The run does not wait for the message any more, although its sender was not told how it ended.
+    /// True once the run no longer waits for the message, although its sender does not know how it ended.
     pub(crate) given_up: bool,
 }
 
 impl Sending {
-    /// Of the record of a message that is posted now.
+    /// Creates the state of a message that is posted now, from its record.
     pub(crate) fn new(record: &FlowRecord, parts: u16) -> Self {
         Sending {
             start_ps: record.start_ps,
@@ -62,8 +62,8 @@ impl Sending {
         }
     }
 
-    /// Takes the counters of its connection. What has grown since they were taken last counts for this flow: of messages
-    /// under way together, each event is one flow's, and sums over flows are right.
+    /// Attributes to this flow the growth of the connection's counters from `taken` to `now`. Of several messages in
+    /// flight together, each event counts for exactly one flow, so that sums over flows are correct.
     pub(crate) fn settle(&mut self, now: &SenderTally, taken: &SenderTally) {
         self.sent_packets = grown(now.sent, taken.sent);
         self.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
@@ -74,12 +74,12 @@ impl Sending {
         self.extra_wire_bytes = now.extra_wire_bytes.saturating_sub(taken.extra_wire_bytes);
     }
 
-    /// When it knew that all had arrived.
+    /// Returns the time at which the sender knew that the whole message had arrived.
     pub(crate) fn acked(&self) -> Option<Time> {
         Some(self.acked).filter(|&acked| acked < Time::MAX)
     }
 
-    /// Puts what the sender knows into the record of what the workload says.
+    /// Adds the sender's state to a record made from the workload.
     pub(crate) fn complete(&self, record: &mut FlowRecord) {
         record.start_ps = self.start_ps;
         record.acked_ps = self.acked().map(Time::as_ps);
@@ -96,7 +96,7 @@ impl Sending {
         record.status = self.status;
     }
 
-    /// The sender learnt how one part ended. True if it was the last.
+    /// Records the completion of one part. Returns true if it was the last.
     pub(crate) fn part_completed(&mut self, now: Time, status: Status) -> bool {
         self.parts_to_complete -= 1;
         match status {
@@ -121,7 +121,7 @@ impl Receiving {
         given_up: false,
     };
 
-    /// One part has arrived whole. True if it was the last.
+    /// Records the delivery of one part. Returns true if it was the last.
     pub(crate) fn part_delivered(&mut self, now: Time) -> bool {
         self.parts_to_deliver -= 1;
         if self.parts_to_deliver == 0 {
@@ -130,29 +130,30 @@ impl Receiving {
         self.parts_to_deliver == 0
     }
 
-    /// When it had the last byte.
+    /// Returns the time at which the last byte arrived.
     pub(crate) fn finished(&self) -> Option<Time> {
         Some(self.finish).filter(|&finish| finish < Time::MAX)
     }
 
-    /// Takes the counters of its connection, `taken` of which count for others.
+    /// Attributes the growth of the connection's counters to this flow. The first `taken` packets out of order count
+    /// for other flows.
     pub(crate) fn settle(&mut self, now: &ReceiverTally, taken: u64) {
         self.out_of_order_packets = grown(now.out_of_order, taken);
         self.out_of_order_max = u32::try_from(now.out_of_order_max).unwrap_or(u32::MAX);
     }
 
-    /// A packet came out of order, where packets and not connections are counted.
+    /// Counts a packet out of order, for connections that do not count them.
     pub(crate) fn note_out_of_order(&mut self) {
         self.out_of_order_packets += 1;
     }
 
-    /// A packet was lost at the receiver.
+    /// Counts a packet that was lost at the receiver.
     pub(crate) fn note_lost(&mut self) {
         self.lost_packets += 1;
     }
 
-    /// Puts what the receiver knows beside what the sender does. What has arrived whole has finished, even if its sender
-    /// gave up waiting to hear of it.
+    /// Adds the receiver's state to a record that has the sender's. A message that has arrived whole has finished,
+    /// even if its sender gave up waiting for the acknowledgement.
     pub(crate) fn complete(&self, record: &mut FlowRecord) {
         record.ooo_packets = self.out_of_order_packets;
         record.ooo_degree_max = self.out_of_order_max;
@@ -164,7 +165,7 @@ impl Receiving {
     }
 }
 
-/// The counters of a real connection are gone with it: then nothing has grown.
+/// Returns the growth of a counter. The counters of a closed real connection read zero; the growth is then zero.
 fn grown(now: u64, before: u64) -> u32 {
     u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX)
 }

@@ -1,10 +1,11 @@
-//! A workload in execution, on a simulated and on a real network alike.
+//! Execution of a workload, on a simulated and on a real network alike.
 //!
-//! [`Execution`] does no I/O and knows no clock. The caller says what happened and when: a part of a message was
-//! delivered, its sender learnt how it ended. The execution says what to post next, and keeps the record of each flow.
-//! It decides which tasks of a [`pathweave_workload::MessageGraph`] are free and when their hosts know it, which messages
-//! share queue pairs ([`Connections`]), how a message is divided over them ([`shares`]), and which counters count for which
-//! message ([`SenderTally`], [`ReceiverTally`]). How a message is posted, and what a queue pair is, are the caller's.
+//! [`Execution`] does no I/O and reads no clock. The caller reports each event with its time: the delivery of a part
+//! of a message, or the completion of a part at its sender. The execution returns the messages to post next, and
+//! keeps the record of each flow. It decides which tasks of a [`pathweave_workload::MessageGraph`] are free, and when
+//! their hosts know that they are. It also decides which messages share queue pairs ([`Connections`]), how a message
+//! is divided over them ([`shares`]), and which counters count for which message ([`SenderTally`],
+//! [`ReceiverTally`]). The caller defines queue pairs and posts the messages.
 
 mod activities;
 mod causes;

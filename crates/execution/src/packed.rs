@@ -1,4 +1,4 @@
-//! What a part of a workload knows when the run is over, on its way into another process.
+//! Serialization of the final state of one part of a workload, for transfer into another process.
 
 use std::io;
 
@@ -8,24 +8,24 @@ use pathweave_workload::{Progress, TaskId};
 use crate::execution::Execution;
 use crate::flow::{Receiving, Sending};
 
-/// All that records are made from.
+/// The part's state from which records are made.
 #[derive(BorshDeserialize)]
 struct Known {
     progress: Progress,
-    /// Tasks, with that whose end each began after.
+    /// Tasks with their causes: each task, and the predecessor whose end released it last.
     causes: Vec<(TaskId, TaskId)>,
     bytes_done: u128,
     flows_done: u64,
-    /// By message.
+    /// Sender state by message number.
     sending: Vec<(u32, Sending)>,
     receiving: Vec<(u32, Receiving)>,
 }
 
 impl<Q> Execution<Q> {
-    /// Adds to `out` all that is known here of the hosts of this part, for [`Execution::join_packed`].
+    /// Writes the state of this part's hosts to `out`, for [`Execution::join_packed`].
     ///
     /// # Errors
-    /// `out` fails.
+    /// Writing to `out` failed.
     pub fn pack(&self, out: &mut impl io::Write) -> io::Result<()> {
         let graph = &self.tasks.graph;
         let here = |flow: u32| {
@@ -42,10 +42,10 @@ impl<Q> Execution<Q> {
             .serialize(out)
     }
 
-    /// Takes what [`Execution::pack`] has written of another part, for records.
+    /// Merges the state that [`Execution::pack`] of another part has written, for records.
     ///
     /// # Errors
-    /// `packed` was not written by it, or of another workload.
+    /// `packed` was not written by [`Execution::pack`], or belongs to another workload.
     pub fn join_packed(&mut self, packed: &mut impl io::Read) -> io::Result<()> {
         let known = Known::deserialize_reader(packed)?;
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "a message of another workload");

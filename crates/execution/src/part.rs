@@ -1,10 +1,10 @@
-//! A workload in several executions side by side, each of which knows what happens at some of the hosts.
+//! Division of a workload into several executions, each of which drives some of the hosts.
 
 use std::sync::Arc;
 
 use pathweave_units::HostId;
 
-/// One of several executions of the same workload, and its hosts.
+/// One of several executions of the same workload, with its hosts.
 #[derive(Clone, Debug)]
 pub struct Part {
     number: u16,
@@ -12,18 +12,19 @@ pub struct Part {
 }
 
 impl Part {
-    /// Part `number` of those that `of_host` names for each host. Part 0 is also where barriers are, which are at no host.
+    /// Creates part `number`. `of_host` has the number of the part for each host. Part 0 also owns the barriers,
+    /// which belong to no host.
     pub fn new(number: u16, of_host: Arc<[u16]>) -> Self {
         Part { number, of_host }
     }
 
-    /// Whether this is a host of the part.
+    /// Returns true if the host belongs to this part.
     #[inline]
     pub fn has(&self, host: HostId) -> bool {
         self.of_host[host.index()] == self.number
     }
 
-    /// Whether barriers are here.
+    /// Returns true if this part owns the barriers.
     pub(crate) fn is_first(&self) -> bool {
         self.number == 0
     }

@@ -1,4 +1,4 @@
-//! What a run still waits for: the tasks of foreground groups.
+//! Count of the work that a run still waits for: the tasks of foreground groups.
 
 use pathweave_results::Role;
 use pathweave_units::Time;
@@ -6,40 +6,41 @@ use pathweave_workload::{MessageGraph, Task, TaskId};
 
 use crate::execution::GroupSpec;
 
-/// Tasks of the foreground that may begin or have begun, and are not over, and notifications under way to them. A run is
-/// over when there is none: whatever waits for a task that failed never becomes free. Where every group is foreground
-/// that is every task.
+/// Count of foreground tasks that are free or running, and of notifications in flight to foreground tasks. The run is
+/// over when the count is zero: tasks that depend on a failed one never become free. If no group is in the
+/// background, every task counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
-    /// By group; empty if there is no background.
+    /// True for each background group; empty if no group is in the background.
     background: Vec<bool>,
-    /// Of a part it may be below zero: what one part has added, another one removes.
+    /// The count. In one part of a run it may be negative, because a task or notification added in one part can be
+    /// removed in another.
     left: i64,
-    /// When the last of them ended so far.
+    /// Latest end of a counted task or notification so far.
     last_end: Time,
 }
 
-/// How much one part of a run waits for, to be added to that of all others.
+/// Work that one part of a run waits for. The sum over all parts is meaningful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Outstanding {
-    /// Tasks and notifications, less what this part has removed and others have added.
+    /// Tasks and notifications that this part has added, less those that it has removed.
     left: i64,
-    /// When the last of them ended so far.
+    /// Latest end of a counted task or notification so far.
     last_end: Time,
 }
 
 impl Outstanding {
-    /// That of no part.
+    /// The neutral element of [`Outstanding::and`].
     pub const NONE: Outstanding = Outstanding { left: 0, last_end: Time::ZERO };
 
-    /// Both together.
+    /// Adds the work of another part.
     #[inline]
     #[must_use]
     pub fn and(self, other: Outstanding) -> Outstanding {
         Outstanding { left: self.left + other.left, last_end: self.last_end.max(other.last_end) }
     }
 
-    /// Of all parts together: nothing of the foreground is under way and nothing is to come; since when.
+    /// Returns the time at which the run ended, if no foreground work is left. Valid for the sum over all parts only.
     #[inline]
     pub fn over_since(self) -> Option<Time> {
         (self.left == 0).then_some(self.last_end)
@@ -47,7 +48,7 @@ impl Outstanding {
 }
 
 impl Pending {
-    /// Tasks that wait for nothing are free from the start.
+    /// Counts the tasks without predecessors, which are free from the start.
     pub(crate) fn new(graph: &MessageGraph, groups: &[GroupSpec]) -> Self {
         let mut background: Vec<bool> = groups.iter().map(|group| group.role == Role::Background).collect();
         if !background.contains(&true) {
@@ -59,12 +60,13 @@ impl Pending {
         pending
     }
 
-    /// A task may begin, or a notification is on its way to it.
+    /// Counts a task that has become free, or a notification that has been sent to it.
     pub(crate) fn add(&mut self, graph: &MessageGraph, task: TaskId) {
         self.left += i64::from(self.counts(graph, task));
     }
 
-    /// A message's sender knows how it ended, a computation is over, or a notification has arrived.
+    /// Removes a message whose sender knows how it ended, a computation that is over, or a notification that has
+    /// arrived.
     pub(crate) fn remove(&mut self, now: Time, graph: &MessageGraph, task: TaskId) {
         if self.counts(graph, task) {
             self.left -= 1;
@@ -72,7 +74,8 @@ impl Pending {
         }
     }
 
-    /// That of a part other than the first, which counts all tasks that are free from the start.
+    /// Clears the count, for a part other than the first. The first part counts all tasks that are free from the
+    /// start.
     pub(crate) fn of_other_part(&mut self) {
         self.left = 0;
     }

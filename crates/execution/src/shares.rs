@@ -1,18 +1,18 @@
-//! How a message is divided over the queue pairs of its connection.
+//! Division of a message over the queue pairs of its connection.
 
 use pathweave_transport::part_bytes;
 
-/// What one queue pair carries of a message.
+/// The part of a message that one queue pair carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Where it begins in the message, bytes.
+    /// Offset of the part in the message, in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Length of the part in bytes.
     pub len: u64,
 }
 
-/// Divides a message of `size` bytes over so many queue pairs, in their order. A message of fewer bytes than queue pairs
-/// leaves the last of them idle.
+/// Divides a message of `size` bytes over `queue_pairs` queue pairs, in their order. If the message has fewer bytes
+/// than there are queue pairs, the last ones carry nothing.
 pub fn shares(size: u64, queue_pairs: usize) -> impl ExactSizeIterator<Item = Share> {
     let parts = (queue_pairs as u64).min(size.max(1)) as u32;
     let mut offset = 0;

@@ -1,8 +1,8 @@
-//! The counters that count for each flow. Each end of a connection keeps its own.
+//! Counters that are attributed to single flows. Each end of a connection keeps its own.
 
 use pathweave_transport::{Counters, OrderCounters};
 
-/// What a sender counts, summed over the queue pairs of a connection.
+/// Counters of a sender, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderTally {
     pub(crate) sent: u64,
@@ -14,16 +14,16 @@ pub struct SenderTally {
     pub(crate) extra_wire_bytes: u64,
 }
 
-/// What a receiver counts, summed over the queue pairs of a connection.
+/// Counters of a receiver, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverTally {
     pub(crate) out_of_order: u64,
-    /// The largest degree so far.
+    /// Largest reordering degree so far.
     pub(crate) out_of_order_max: u64,
 }
 
 impl SenderTally {
-    /// Adds a queue pair.
+    /// Adds the counters of one queue pair.
     pub fn add(&mut self, counters: &Counters, order: &OrderCounters) {
         self.sent += counters.data_sent;
         self.retransmitted += counters.retransmitted;
@@ -36,7 +36,7 @@ impl SenderTally {
 }
 
 impl ReceiverTally {
-    /// Adds a queue pair.
+    /// Adds the counters of one queue pair.
     pub fn add(&mut self, counters: &Counters) {
         self.out_of_order += counters.out_of_order_packets();
         self.out_of_order_max = self.out_of_order_max.max(counters.out_of_order_max);

@@ -1,4 +1,4 @@
-//! Tasks that become free, and where and when they begin.
+//! Scheduling of tasks: when each becomes free, and where and when it begins.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,16 +15,16 @@ use crate::flow::Sending;
 use crate::part::Part;
 use crate::pending::Pending;
 
-/// Something about a task that happens at a host.
+/// An event of a task at a host.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
 )]
 pub enum Step {
-    /// A notification arrives: `by`, which the task waits for, has ended elsewhere.
+    /// A notification arrives: the predecessor `by` has ended at another host.
     Told {
-        /// The task.
+        /// The task that is notified.
         task: TaskId,
-        /// What it waits for.
+        /// The predecessor that has ended.
         by: TaskId,
     },
     /// A computation is over.
@@ -33,34 +33,34 @@ pub enum Step {
     Begin(TaskId),
 }
 
-/// A step, with where and when it is to be made.
+/// A step with its time and its host.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
 )]
 pub struct Due {
-    /// When.
+    /// Time of the step.
     pub at: Time,
-    /// At which host.
+    /// Host at which the step takes place.
     pub host: HostId,
-    /// What.
+    /// The step.
     pub step: Step,
 }
 
-/// The tasks of a workload: which wait, which jobs are finished.
+/// State of the tasks of a workload: progress, causes and steps that are due.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     pub(crate) graph: Arc<MessageGraph>,
-    /// How long it takes until a host knows what has ended at another one.
+    /// Delay until a host knows that a task at another host has ended.
     notification: Duration,
     pub(crate) progress: Progress,
     pub(crate) causes: Causes,
-    /// Steps to be made at hosts that their drivers do not know of yet, in the order in which they became known.
+    /// Steps at hosts that the caller has not taken yet, in the order in which they became known.
     news: VecDeque<Due>,
-    /// Steps of barriers, which are at no host.
+    /// Steps of barriers, which belong to no host.
     barriers: BinaryHeap<Reverse<(Time, Step)>>,
-    /// What the run still waits for.
+    /// Work that the run still waits for.
     pub(crate) pending: Pending,
-    /// Absent where there is one execution of all.
+    /// The part of the run that this is, or `None` if one execution drives all hosts.
     pub(crate) part: Option<Part>,
 }
 
@@ -78,7 +78,7 @@ impl Tasks {
         }
     }
 
-    /// From now on the tasks of this part.
+    /// Restricts the tasks to those of `part`.
     pub(crate) fn of_part(&mut self, part: Part) {
         if !part.is_first() {
             self.pending.of_other_part();
@@ -86,28 +86,29 @@ impl Tasks {
         self.part = Some(part);
     }
 
-    /// Takes the steps of barriers that are due here.
+    /// Removes and returns the steps of barriers that are due in this part.
     pub(crate) fn take_barriers(&mut self) -> impl Iterator<Item = (Time, Step)> {
         self.barriers.drain().map(|Reverse(step)| step)
     }
 
-    /// When the next step of a barrier is due here.
+    /// Returns the time of the next barrier step in this part.
     pub(crate) fn barrier(&self) -> Option<Time> {
         self.barriers.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A step of a barrier that became known in another part.
+    /// Adds a step of a barrier that became known in another part.
     pub(crate) fn add_barrier(&mut self, barrier: (Time, Step)) {
         self.barriers.push(Reverse(barrier));
     }
 
-    /// Adds what has happened in another part.
+    /// Merges the progress and the causes of another part.
     pub(crate) fn join(&mut self, other: &Tasks) {
         self.progress.join(&self.graph, &other.progress);
         self.causes.join(&other.causes);
     }
 
-    /// When something happens next that no host knows of yet.
+    /// Returns the time of the next step that is not at a host yet: a task without predecessors, or a barrier in the
+    /// first part.
     #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let first = self.part.as_ref().is_none_or(Part::is_first);
@@ -115,7 +116,7 @@ impl Tasks {
         self.progress.next_root(&self.graph).into_iter().chain(barrier).min()
     }
 
-    /// The next task that waits for no other and begins before `end`, at a host of this part.
+    /// Returns the next task of this part that has no predecessors and begins before `end`.
     #[inline]
     pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
         while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
@@ -130,12 +131,12 @@ impl Tasks {
         None
     }
 
-    /// Takes the next of the steps that have become known.
+    /// Removes and returns the next step that has become known.
     pub(crate) fn news(&mut self) -> Option<Due> {
         self.news.pop_front()
     }
 
-    /// Makes the steps of barriers that are due before `end`. All that ended before has been reported.
+    /// Runs the steps of barriers that are due before `end`. The caller has reported all events before `end`.
     pub(crate) fn settle_barriers(&mut self, end: Time) {
         while let Some(&Reverse((at, step))) = self.barriers.peek()
             && at < end
@@ -145,7 +146,7 @@ impl Tasks {
         }
     }
 
-    /// Makes a step at a host, or of a barrier. Returns the message that is to be posted, if it is a message that begins.
+    /// Runs a step at a host, or of a barrier if `host` is `None`. Returns the message to post, if a message begins.
     pub(crate) fn step(&mut self, now: Time, host: Option<HostId>, step: Step) -> Option<u32> {
         match step {
             Step::Told { task, by } => {
@@ -167,18 +168,20 @@ impl Tasks {
         None
     }
 
-    /// A message has arrived, or a computation is over: what waits for that learns of it, now or later.
+    /// Records that a message has arrived or a computation has ended, and informs its successors, now or by
+    /// notification.
     pub(crate) fn over(&mut self, now: Time, task: TaskId) {
         self.progress.over(&self.graph, task, now);
         self.inform(now, task, Moment::Delivery);
     }
 
-    /// A message has been acknowledged: what waits for that learns of it, now or later.
+    /// Records that a message has been acknowledged, and informs the successors of its completion, now or by
+    /// notification.
     pub(crate) fn acknowledged(&mut self, now: Time, message: TaskId) {
         self.inform(now, message, Moment::Completion);
     }
 
-    /// The run need not wait for this task any more.
+    /// Removes a task from the work that the run waits for.
     pub(crate) fn ended(&mut self, now: Time, task: TaskId) {
         self.pending.remove(now, &self.graph, task);
     }
@@ -207,7 +210,7 @@ impl Tasks {
         }
     }
 
-    /// The host of a task knows that `by`, one of those it waits for, is over.
+    /// Records that the host of `task` knows the end of the predecessor `by`.
     fn told(&mut self, now: Time, host: Option<HostId>, task: TaskId, by: TaskId) {
         if let Some(at) = self.progress.told(&self.graph, task, now) {
             self.causes.released(task, by);
@@ -223,13 +226,13 @@ impl Tasks {
         }
     }
 
-    /// Tasks not yet done.
+    /// Returns the number of tasks that are not done.
     pub(crate) fn left(&self) -> usize {
         self.progress.left()
     }
 
-    /// What hosts did until `end`; `posted` are the messages that were posted, with what their senders know, and when
-    /// they had arrived.
+    /// Returns the activities of hosts until `end`. `posted` yields each posted message with its sender's state and
+    /// the time at which it had arrived.
     pub(crate) fn activity_records<'f>(
         &self,
         posted: impl Iterator<Item = (u32, &'f Sending, Option<Time>)>,
@@ -238,12 +241,13 @@ impl Tasks {
         activities::records(&self.graph, &self.progress, posted, end)
     }
 
-    /// What each job waited for; `posted` tells of a message that was posted.
+    /// Returns the critical path of each job. `posted` returns the state of a message if it was posted.
     pub(crate) fn critical_steps<'f>(&self, posted: impl Fn(u32) -> Posted<'f>) -> Vec<CriticalStep> {
         self.causes.paths(&self.graph, &self.progress, posted)
     }
 
-    /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.
+    /// Returns the records of all jobs. A job whose tasks have predecessors begins when the first of its tasks is
+    /// free.
     pub(crate) fn job_records(&self) -> Vec<JobRecord> {
         let graph = &*self.graph;
         let mut earliest = vec![u64::MAX; graph.jobs().len()];

@@ -1,5 +1,5 @@
-//! Admission to the buffer that the ports of a switch share: dynamic thresholds, drops, pauses of neighbours. Where
-//! switches trim, the rest is in `make_room.rs`.
+//! Admission to the shared buffer of a switch: dynamic thresholds, drops, and PFC pauses of the upstream ports.
+//! Admission by trimming switches is in `make_room.rs`.
 
 use pathweave_units::Time;
 
@@ -10,11 +10,11 @@ use crate::switch::MAX_HOPS;
 use crate::transit::Transit;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Takes a packet into the buffer for a port. What is returned is what joins the queue: the packet, or what is left of
-    /// it where switches trim.
+    /// Admits a packet to the buffer for an egress port. Returns the packet that joins the queue: the packet itself,
+    /// or its trimmed header at switches that trim.
     ///
     /// # Errors
-    /// Why it is lost instead.
+    /// Returns the reason if the packet is lost.
     #[inline(always)]
     pub(crate) fn take_in<'a>(
         &mut self,
@@ -31,10 +31,10 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.admit(now, switch, egress, header).map(|()| header)
     }
 
-    /// The same for a packet that the switch holds back instead of queueing it, which is never trimmed.
+    /// Admits a packet that the switch holds back instead of queueing it. Such a packet is never trimmed.
     ///
     /// # Errors
-    /// Why it is lost instead.
+    /// Returns the reason if the packet is lost.
     pub(crate) fn take_in_to_hold(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.admit(now, switch, egress, header)
     }
 
-    /// Whether a packet can go by a port at all; brings the port up to date.
+    /// Checks the hop limit and the link of the egress port, and brings the port up to date.
     #[inline(always)]
     fn look_at(&mut self, now: Time, egress: PortId, header: &Header) -> Result<(), DropReason> {
         if header.links() > MAX_HOPS {
@@ -55,17 +55,17 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         if self.lines.ports[egress as usize].is(DOWN) {
             return Err(DropReason::LinkDown);
         }
-        // Before the buffer is asked, so that this port's share of it is exact.
+        // Before the buffer is checked, so that the port's share of it is exact.
         self.advance(now, egress);
         Ok(())
     }
 
-    /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.
+    /// Admits a packet to the buffer, and pauses the upstream port if its ingress account is over the threshold.
     #[inline(always)]
     fn admit(&mut self, now: Time, switch: u32, egress: PortId, header: &Header) -> Result<(), DropReason> {
         let (bytes, class) = (u32::from(header.wire_bytes()), usize::from(header.class()));
         if !self.has_room(switch, egress, class, bytes) {
-            // The lazy account errs on the high side: refuse only by the exact one.
+            // The lazy account is never too low. A packet is refused by the exact account only.
             self.advance_switch(now, switch);
             if !self.has_room(switch, egress, class, bytes) {
                 return Err(DropReason::Buffer);
@@ -83,7 +83,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.switches.has_room(switch, queued_bytes, class, u64::from(bytes))
     }
 
-    /// The lazy account is over the threshold; pause the neighbour if the exact one is, too.
+    /// Pauses the upstream port if the exact account is over the threshold, as the lazy account is.
     #[cold]
     fn consider_pause(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
         if self.switches.held[ingress as usize].lossy {

@@ -1,4 +1,4 @@
-//! Putting a fabric together: nodes, cables, buffers.
+//! Construction of a fabric: nodes, cables, buffers.
 
 use pathweave_units::{Bytes, Duration, HostId, Rate, derive_seed};
 
@@ -20,61 +20,61 @@ use crate::trim::Trimmer;
 use crate::window::Window;
 use crate::wires::Wires;
 
-/// A cable between two nodes. Hosts come first in the numbering of nodes.
+/// A cable between two nodes. Hosts have the lowest node numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Cable {
-    /// One end.
+    /// Node at one end.
     pub a: u32,
-    /// The other end.
+    /// Node at the other end.
     pub b: u32,
     /// Rate of each direction.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Whether it stays within a site.
+    /// Local to a site, or between sites.
     pub span: Span,
 }
 
-/// Whether a cable stays within a site.
+/// Extent of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Span {
-    /// It does.
+    /// Within a site.
     #[default]
     Local,
-    /// It joins two external switches.
+    /// Between two external switches.
     Wan {
-        /// Whether they pause each other where PFC is on.
+        /// True if the two switches pause each other while PFC is on.
         pfc: bool,
     },
 }
 
-/// What cannot be built.
+/// Reason why a fabric cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
-    /// The headroom that PFC needs leaves no shared buffer in this switch.
+    /// The headroom that PFC requires leaves no shared buffer in this switch.
     BufferTooSmall {
-        /// The switch, counted from 0.
+        /// Number of the switch, from 0.
         switch: u32,
-        /// Bytes that headroom takes.
+        /// Size of the headroom.
         headroom: Bytes,
-        /// Bytes there are.
+        /// Size of the whole buffer.
         buffer: Bytes,
     },
-    /// Load balancing between leaves, and a host at more than one.
+    /// A host is attached to several leaves, and this kind of load balancing requires one.
     ManyLeaves {
         /// The host.
         host: HostId,
-        /// What the switches were to do.
+        /// The kind of load balancing.
         forwarding: Forwarding,
     },
-    /// More different pairs of rate and delay than can be told apart (65,536).
+    /// More than 65,536 different combinations of rate and delay.
     TooManyLinkKinds,
 }
 
 /// Largest frame that headroom is computed for: a 9000-byte payload with its headers.
 const MAX_FRAME_BYTES: u64 = 9_216;
 
-/// Which ports each node has: port ids of node `n` are `first_port[n]..first_port[n + 1]`, in order of its cables.
+/// Ports of each node. Node `n` has the port ids `first_port[n]..first_port[n + 1]`, in the order of its cables.
 pub struct PortMap {
     first_port: Vec<PortId>,
     /// Port ids of the two ends of each cable.
@@ -107,29 +107,29 @@ impl PortMap {
         PortMap { first_port, ends }
     }
 
-    /// Ports of a node.
+    /// Returns the ports of a node.
     pub fn ports(&self, node: u32) -> std::ops::Range<PortId> {
         self.first_port[node as usize]..self.first_port[node as usize + 1]
     }
 
-    /// The egress ports at the ends of a cable: (at `a`, at `b`).
+    /// Returns the egress ports at the ends of a cable: (at `a`, at `b`).
     pub fn ends(&self, cable: usize) -> (PortId, PortId) {
         self.ends[cable]
     }
 
-    /// All ports.
+    /// Returns the number of ports.
     pub fn len(&self) -> u32 {
         *self.first_port.last().expect("one entry more than nodes")
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no ports.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// A fabric of `hosts` hosts and then `switches` switches, idle at time zero. `routes[i]` are those of
+    /// Builds a fabric of `hosts` hosts and `switches` switches, idle at time zero. `routes[i]` are the routes of
     /// switch i.
     pub fn new(
         hosts: u32,
@@ -249,8 +249,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 }
 
-/// What may still arrive on a link after XOFF was decided: the pause frame waits for a frame on its way out and
-/// travels; the neighbour finishes the frame it has begun; what is on the wire arrives.
+/// Returns the bytes that may still arrive on a link after the decision to send XOFF. The pause frame waits for the
+/// frame in transmission and then travels. The peer finishes the frame that it has begun, and the bytes in flight
+/// arrive.
 fn headroom_bytes(spec: &LinkSpec, config: &SwitchConfig) -> u64 {
     match config.pfc.headroom {
         Some(bytes) => bytes.get(),
@@ -258,7 +259,7 @@ fn headroom_bytes(spec: &LinkSpec, config: &SwitchConfig) -> u64 {
     }
 }
 
-/// A share as 16-bit fixed point, so that thresholds are integer arithmetic.
+/// Converts a share to 16-bit fixed point, so that thresholds are computed in integers.
 fn to_fixed(share: f64) -> u64 {
     (share * 65_536.0).round() as u64
 }

@@ -1,7 +1,8 @@
-//! A switch in a window in which its buffer is far from every limit.
+//! Simulation of a calm switch: a switch that cannot reach any buffer limit in a window.
 //!
-//! Then its ports are independent of each other: no neighbour is paused or resumed, no packet is refused, and each port can
-//! be taken through the window on its own, its state at hand. The outcome is the same; it is merely found faster.
+//! The ports of a calm switch are independent of each other: no pause begins or ends, and no packet is refused. Each
+//! port is therefore simulated alone through the window, which keeps its state in cache. The result is the same as in
+//! order of time.
 
 use pathweave_units::Time;
 
@@ -12,12 +13,12 @@ use crate::switch::{Held, Switches};
 use crate::window::Window;
 use crate::wires::Wires;
 
-/// How many ports ahead of its turn the memory of one is asked for.
+/// Number of ports by which prefetching runs ahead.
 pub(crate) const PORTS_AHEAD: usize = 3;
 
-/// What has left a port in the window, and the accounts it leaves.
+/// Departures from a port in the window, and the accounts that they reduce.
 struct Departures<'a, const C: usize> {
-    /// By ingress port of the switch.
+    /// Accounts of the switch, by ingress port.
     held: &'a mut [Held<C>],
     first: usize,
     packets: u64,
@@ -35,7 +36,7 @@ impl<const C: usize> Departures<'_, C> {
     }
 }
 
-/// Whether nothing that can happen in the window reaches a limit: not even if everything that arrives stayed.
+/// Returns true if no event of the window can reach a buffer limit, even if every arriving packet stayed.
 pub(crate) fn is_calm<const C: usize>(
     lines: &Lines<C>,
     switches: &Switches<C>,
@@ -70,7 +71,7 @@ pub(crate) fn is_calm<const C: usize>(
         .all(|(held, came)| held.bytes[1..].iter().zip(&came[1..]).all(within))
 }
 
-/// Takes the ports of a switch one by one through the window. Returns when the next service begins.
+/// Simulates the ports of a switch one by one through the window. Returns the time of the next service.
 pub(crate) fn run_calm<const C: usize>(
     lines: &mut Lines<C>,
     switches: &mut Switches<C>,

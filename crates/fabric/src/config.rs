@@ -1,4 +1,4 @@
-//! Configuration of switches, NICs and faults, with defaults and where they come from.
+//! Configuration of switches, NICs and faults, with defaults and their sources.
 
 use pathweave_units::{Bytes, Duration, Rate};
 
@@ -12,39 +12,43 @@ pub use crate::marking::{EcnConfig, LastHop, MarkAt, Thresholds};
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
 pub use crate::trim::TrimConfig;
 
-/// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
+/// Largest number of traffic classes. Class 0 is control (acknowledgements, notifications), the others are data.
 pub const MAX_CLASSES: usize = 8;
 
-/// All switches of a fabric.
+/// Settings of all switches of a fabric.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwitchConfig {
-    /// Packet memory shared by all ports of a switch. Default 32 MB (UDMP, DLBF and HPCC set-ups).
+    /// Packet memory that all ports of a switch share, 64 KB to 4.29 GB. Default 32 MB (set-ups of UDMP, DLBF and
+    /// HPCC).
     pub buffer: Bytes,
-    /// Share of the free buffer one lossy egress queue may fill before packets are dropped. Default 1.0
-    /// (dynamic threshold of Choudhury and Hahne, 1998). Where switches trim, `trim.queue` takes its place.
+    /// Share of the free buffer that one lossy egress queue may fill before packets are dropped. Above 0, at
+    /// most 1024. Default 1.0 (dynamic threshold of Choudhury and Hahne, 1998). Switches that trim use `trim.queue`
+    /// instead.
     pub egress_alpha: f64,
     /// Priority flow control for the data classes.
     pub pfc: PfcConfig,
     /// Congestion marking of the data classes.
     pub ecn: EcnConfig,
-    /// Trimming of data packets for which a port has no room.
+    /// Trimming of data packets that do not fit in the queue of their port.
     pub trim: TrimConfig,
-    /// Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control traffic
-    /// leaves. Default one class. At most 7.
+    /// Weights of the data classes, one entry a class, each 1 to 1000. Data classes are counted from 1, and class i gets
+    /// `weights[i - 1]` shares of the rate that strict-priority control traffic leaves. Default `[1]`, one class. At
+    /// most 7 classes.
     pub weights: Vec<u32>,
-    /// Seeds of the hash that chooses among equal-cost next hops, where no other load balancing does.
+    /// Seeds of the hash that chooses among equal-cost next hops, in switches without other load balancing. Default
+    /// "seeded".
     pub hash: EcmpHash,
     /// Load balancing in the switches.
     pub forwarding: ForwardingConfig,
-    /// Class of acknowledgements and other control packets.
+    /// Class in which acknowledgements and other control packets are queued. Default "control".
     pub acks: AckClass,
-    /// Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it again.
-    /// Default 1 ms; until then packets for a dead link are lost.
+    /// Time from the failure or the return of a link or switch until all routes avoid it or use it again. Default 1
+    /// ms. Until then packets for a dead link are lost.
     pub reroute_after: Duration,
-    /// External switches, which join data centres: their buffer, and what they do beyond switching.
+    /// External switches, which join data centres: their buffer, and their functions beyond forwarding.
     pub external: ExternalConfig,
 }
 
@@ -66,29 +70,30 @@ impl Default for SwitchConfig {
     }
 }
 
-/// Priority flow control (IEEE 802.1Qbb) with a threshold per ingress port and class.
+/// Priority flow control (IEEE 802.1Qbb) with a threshold for each ingress port and class.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PfcConfig {
-    /// Whether data classes are lossless. Default true.
+    /// Makes the data classes lossless. Default true.
     pub enabled: bool,
-    /// Threshold of XOFF of an ingress queue: "dynamic" (default) a share `alpha` of the free shared buffer; "static" an
-    /// equal part of the shared buffer for each port, whatever is free (LAPS).
+    /// Kind of XOFF threshold of an ingress queue. "dynamic" (default): the share `alpha` of the free shared buffer.
+    /// "static": an equal part of the shared buffer for each port, whatever is free (LAPS).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "PfcThreshold::is_dynamic"))]
     pub threshold: PfcThreshold,
-    /// XOFF when an ingress queue holds more than this share of the free shared buffer. Default 1/8 (HPCC, ConWeave).
+    /// Share of the free shared buffer above which an ingress queue sends XOFF, above 0 and at most 1024. Default 1/8
+    /// (HPCC, ConWeave).
     pub alpha: f64,
-    /// XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
+    /// Distance below the XOFF threshold at which an ingress queue sends XON. Default 3 KB (HPCC).
     pub xon_gap: Bytes,
-    /// Room kept for what arrives after XOFF was sent, per ingress port and class. Absent: computed from the link
-    /// (two propagation delays, a frame at each end, the pause frame itself) which is always enough.
+    /// Buffer reserved for each ingress port and class for packets that arrive after XOFF was sent. Absent: computed
+    /// from the link as two propagation delays, three frames of 9216 B and the pause frame, which always suffices.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub headroom: Option<Bytes>,
-    /// A cycle of paused ports none of which has sent for this long ends the run as a deadlock. Default 1 ms.
+    /// Time after which a cycle of paused ports, none of which has sent, ends the run as a deadlock. Default 1 ms.
     pub deadlock_after: Duration,
-    /// A port paused without a break for this long ends the run as a pause storm. Default 100 ms.
+    /// Time after which a port that was paused without interruption ends the run as a pause storm. Default 100 ms.
     pub storm_after: Duration,
 }
 
@@ -109,7 +114,7 @@ impl Default for PfcConfig {
 /// Default of [`PfcConfig::alpha`].
 const PFC_ALPHA: f64 = 0.125;
 
-/// Threshold of XOFF.
+/// Kind of XOFF threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -123,76 +128,76 @@ pub enum PfcThreshold {
 }
 
 impl PfcThreshold {
-    /// True of the default.
+    /// Returns true for the default.
     pub fn is_dynamic(&self) -> bool {
         *self == PfcThreshold::Dynamic
     }
 }
 
-/// How switches choose among equal-cost next hops: a hash of source, destination and path entropy.
+/// Seeds of the hash of source, destination and path entropy by which switches choose among equal-cost next hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EcmpHash {
-    /// A seed of its own in every switch.
+    /// Each switch has a seed of its own.
     #[default]
     Seeded,
-    /// The same seed everywhere: successive tiers repeat each other's choice (hash polarisation).
+    /// All switches have the same seed: successive tiers repeat each other's choice (hash polarisation).
     Polarised,
 }
 
-/// Where acknowledgements queue.
+/// Class in which acknowledgements are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AckClass {
-    /// In a class of their own with strict priority.
+    /// Their own class, with strict priority.
     #[default]
     Control,
-    /// In the class of the data they answer.
+    /// The class of the data that they acknowledge.
     Data,
 }
 
-/// A scheduled fault. `at` is simulated time.
+/// A scheduled fault. All times are simulated time since the start of the run.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FaultConfig {
-    /// Both directions of a link lose everything, queued or in flight, from `at` on (until `up_at`, if given).
+    /// Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
     LinkDown {
         /// Link, named by its ends: "tor0-agg1".
         link: String,
-        /// When.
+        /// Start of the fault.
         at: Duration,
-        /// When it comes back.
+        /// Time at which the link comes back. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         up_at: Option<Duration>,
     },
-    /// A link goes down and up again and again.
+    /// A link goes down and up repeatedly.
     LinkFlap {
         /// Link, named by its ends.
         link: String,
-        /// First time down.
+        /// Time at which the link goes down first.
         at: Duration,
-        /// How long it is down each time.
+        /// Duration of each failure, above 0.
         down_for: Duration,
-        /// How long it is up in between.
+        /// Time between the end of a failure and the next one, above 0.
         up_for: Duration,
-        /// How often.
+        /// Number of failures, 1 to 100000.
         times: u32,
     },
     /// A link runs at another rate.
     LinkRate {
         /// Link, named by its ends.
         link: String,
-        /// When.
+        /// Start of the fault.
         at: Duration,
-        /// The rate from then on; above 0.
+        /// Rate during the fault, above 0.
         rate: Rate,
-        /// When the old rate returns.
+        /// Time at which the former rate returns. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Duration>,
     },
@@ -200,69 +205,70 @@ pub enum FaultConfig {
     LinkDelay {
         /// Link, named by its ends.
         link: String,
-        /// When.
+        /// Start of the fault.
         at: Duration,
-        /// The delay from then on.
+        /// Propagation delay during the fault.
         delay: Duration,
-        /// When the old delay returns.
+        /// Time at which the former delay returns. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Duration>,
     },
-    /// Packets vanish from a link with a probability each (Bernoulli).
+    /// Each packet on a link is lost with a fixed probability (Bernoulli).
     LinkLoss {
         /// Link, named by its ends.
         link: String,
-        /// When. Default: from the start.
+        /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]
         at: Duration,
-        /// Probability a packet, 0 to 1.
+        /// Probability of the loss of a packet, 0 to 1.
         probability: f64,
-        /// When it ends.
+        /// End of the fault. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Duration>,
     },
-    /// Packets arrive with a bad checksum with a probability each and are dropped by who receives them.
+    /// Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops
+    /// it.
     LinkCorruption {
         /// Link, named by its ends.
         link: String,
-        /// When. Default: from the start.
+        /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]
         at: Duration,
-        /// Probability a packet, 0 to 1.
+        /// Probability of the corruption of a packet, 0 to 1.
         probability: f64,
-        /// When it ends.
+        /// End of the fault. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Duration>,
     },
     /// All links of a switch go down.
     SwitchDown {
-        /// Its name.
+        /// Name of the switch.
         switch: String,
-        /// When.
+        /// Start of the fault.
         at: Duration,
-        /// When it comes back, with empty queues.
+        /// Time at which the switch comes back, with empty queues. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         up_at: Option<Duration>,
     },
-    /// A broken NIC that sends pause frames without end for all data classes of its link.
+    /// A broken NIC sends pause frames without end for all data classes of its link.
     PauseStorm {
-        /// The host, by name.
+        /// Name of the host.
         host: String,
-        /// When.
+        /// Start of the fault.
         at: Duration,
-        /// When it stops.
+        /// Time at which the pause frames stop. Absent: never.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         until: Option<Duration>,
     },
 }
 
 impl SwitchConfig {
-    /// Traffic classes in use, control included.
+    /// Returns the number of traffic classes in use, control included.
     pub fn classes(&self) -> usize {
         1 + self.weights.len()
     }
 
-    /// Checks every range.
+    /// Checks that every field is within its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (low, high) = (Bytes::from_kb(64), Bytes::new(u64::from(u32::MAX)));
         if !(low..=high).contains(&self.buffer) {

@@ -1,13 +1,13 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
-/// A value out of its range.
+/// A field with a value out of its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The field, as a path below the struct that was validated ("ecn.kmin").
+    /// Path of the field below the validated struct ("ecn.kmin").
     pub field: &'static str,
-    /// The value found.
+    /// Value of the field.
     pub value: String,
-    /// What is allowed.
+    /// Allowed values.
     pub allowed: String,
 }
 

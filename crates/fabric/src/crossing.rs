@@ -1,9 +1,9 @@
-//! A fabric in parts: each part takes some of the nodes through the windows, and packets go from one part to another between
-//! windows.
+//! Division of a fabric into parts. Each part simulates some of the nodes through the windows, and packets move from
+//! one part to another between windows.
 //!
-//! Every part is a whole [`Fabric`] of its own, made alike, in which only its own nodes ever do anything. What they put on
-//! the link into a node of another part is handed over before anybody looks at it there: a window ends before it arrives.
-//! Where that part is in another process, [`Crossings`] go there in bytes.
+//! Every part is a complete [`Fabric`], built alike, in which only the part's own nodes are active. A packet on the
+//! link into a node of another part is handed over before that part needs it, because a window ends before the packet
+//! arrives. If the other part is in another process, [`Crossings`] are serialized.
 
 use borsh::BorshDeserialize;
 use pathweave_units::Time;
@@ -12,20 +12,20 @@ use crate::fabric::Fabric;
 use crate::forwarding::Note;
 use crate::packet::{Header, PortId};
 
-/// Packets on their way into another part of the fabric.
+/// Packets that move into another part of the fabric.
 #[derive(borsh::BorshSerialize)]
 pub struct Crossings<P> {
-    /// As they are on their links, in order of each link.
+    /// Headers of the packets on their links, in the order of each link.
     packets: Vec<Header>,
-    /// What those carry that carry anything, in the same order.
+    /// Contents of the packets that have one, in the same order.
     contents: Vec<P>,
-    /// What switches keep of a packet beside it, with its place in `packets`, ascending.
+    /// State that switches keep for a packet, with the index of the packet in `packets`, ascending.
     notes: Vec<(u32, Note)>,
-    /// The nodes they go to, with when the first arrives.
+    /// Destination nodes, each with the time of its first arrival.
     due: Vec<(u32, Time)>,
 }
 
-/// Packets ahead of its turn of which the memory that one goes to is asked for.
+/// Number of packets by which prefetching runs ahead.
 const AHEAD: usize = 6;
 
 impl<P> Default for Crossings<P> {
@@ -35,15 +35,15 @@ impl<P> Default for Crossings<P> {
 }
 
 impl<P> Crossings<P> {
-    /// Whether nothing is on its way.
+    /// Returns true if there are no packets.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// Reads what another process has written, into the memory that is here already.
+    /// Reads the crossings that another process has written, into the memory allocated already.
     ///
     /// # Errors
-    /// It is not what was written there.
+    /// The bytes are not serialized crossings.
     pub fn read(&mut self, from: &mut &[u8]) -> borsh::io::Result<()>
     where
         P: BorshDeserialize,
@@ -54,7 +54,7 @@ impl<P> Crossings<P> {
         read_list(from, &mut self.due)
     }
 
-    /// Forgets all of it: it has gone another way.
+    /// Removes all packets, after they have been transferred by other means.
     pub fn clear(&mut self) {
         self.packets.clear();
         self.contents.clear();
@@ -66,7 +66,7 @@ impl<P> Crossings<P> {
 fn read_list<T: BorshDeserialize>(from: &mut &[u8], list: &mut Vec<T>) -> borsh::io::Result<()> {
     let count = u32::deserialize(from)? as usize;
     list.clear();
-    // Each takes a byte at least.
+    // Each element takes at least one byte.
     list.reserve(count.min(from.len()));
     for _ in 0..count {
         list.push(T::deserialize(from)?);
@@ -75,8 +75,8 @@ fn read_list<T: BorshDeserialize>(from: &mut &[u8], list: &mut Vec<T>) -> borsh:
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Hands over what is on the links into these ports, all of one node, which belongs to another part. Returns when the
-    /// first of it arrives; [`Time::MAX`] if nothing is on its way there.
+    /// Moves the packets on the links into `ports` to `crossings`. The ports are all ports of `node`, which belongs
+    /// to another part. Returns the time of the first arrival, or [`Time::MAX`] if there is no packet.
     pub fn hand_over(&mut self, node: u32, ports: &[PortId], crossings: &mut Crossings<P>) -> Time {
         let wires = &mut self.transit.lines.wires;
         let due = std::mem::replace(&mut wires.due[node as usize], Time::MAX);
@@ -109,7 +109,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         due
     }
 
-    /// Takes over what another part has handed to this one. Nothing is left of it there.
+    /// Accepts the packets that another part has handed over, and empties `crossings`.
     pub fn take_over(&mut self, crossings: &mut Crossings<P>) {
         let (lines, keeps_notes) = (&mut self.transit.lines, self.balancing.keeps_notes());
         let mut contents = crossings.contents.drain(..);

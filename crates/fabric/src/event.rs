@@ -1,29 +1,29 @@
-//! What the fabric reports: steps to the driver, and a log of what is rare.
+//! Output of the fabric: results of single events for the driver, and a log of rare events.
 
 use pathweave_units::{HostId, Time};
 
 use crate::packet::{Header, PortId};
 
-/// What came of an event.
+/// Result of an arrival.
 #[derive(Debug)]
 pub enum Step {
-    /// Nothing the driver must act on.
+    /// The driver has nothing to do.
     Done,
-    /// A packet has reached its host, intact, by this NIC port.
+    /// An intact packet has reached its host.
     Delivered {
-        /// The host.
+        /// The receiving host.
         host: HostId,
-        /// Its port.
+        /// The NIC port at which it arrived.
         port: PortId,
-        /// The packet: look at it with [`Fabric::delivered`](crate::Fabric::delivered), then hand it back with
+        /// The packet. Read it with [`Fabric::delivered`](crate::Fabric::delivered), then free it with
         /// [`Fabric::take`](crate::Fabric::take) or [`Fabric::discard`](crate::Fabric::discard).
         packet: Arrived,
     },
-    /// A pause on this NIC port has ended: the host may send again.
+    /// A pause of a NIC port has ended: the host may send again.
     Resumed {
-        /// The host.
+        /// The host that was paused.
         host: HostId,
-        /// Its port.
+        /// The NIC port that was paused.
         port: PortId,
     },
 }
@@ -33,40 +33,40 @@ pub enum Step {
 #[must_use = "a delivered packet must be handed back"]
 pub struct Arrived(pub(crate) Header);
 
-/// Why a packet was lost.
+/// Reason for the loss of a packet.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
 )]
 pub enum DropReason {
     /// The switch's buffer had no room.
     Buffer,
-    /// It was to be trimmed, and there was no room even for its header.
+    /// The packet was to be trimmed, and its header did not fit either.
     HeaderQueue,
-    /// Its link was down.
+    /// The link was down.
     LinkDown,
-    /// The link lost it at random.
+    /// The link lost the packet at random.
     Loss,
-    /// It arrived with a bad checksum.
+    /// The packet arrived with a bad checksum.
     Corruption,
-    /// The switch knows no way to its destination.
+    /// The switch has no route to the destination.
     NoRoute,
-    /// It passed more switches than any route has: a loop.
+    /// The packet passed more switches than any route has: a loop.
     Loop,
 }
 
-/// Something rare enough to keep.
+/// A rare event, for the log.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct FabricEvent<P> {
-    /// When.
+    /// Time of the event.
     pub time: Time,
-    /// At which port.
+    /// Port at which the event happened.
     pub port: PortId,
-    /// What.
+    /// The kind of event.
     pub kind: FabricEventKind<P>,
 }
 
 impl<P> FabricEvent<P> {
-    /// Switches that a lost packet had passed; of others 0.
+    /// Returns the number of switches that a lost packet had passed; 0 for other events.
     pub fn hops(&self) -> u8 {
         match &self.kind {
             FabricEventKind::Dropped { header, .. } => header.hops(),
@@ -75,20 +75,20 @@ impl<P> FabricEvent<P> {
     }
 }
 
-/// The kinds of rare event.
+/// Kinds of rare events.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum FabricEventKind<P> {
     /// A packet was lost at this egress port.
     Dropped {
-        /// Why.
+        /// Reason for the loss.
         reason: DropReason,
-        /// The packet as the fabric saw it.
+        /// Header of the packet.
         header: Header,
-        /// What it carried.
+        /// Content of the packet.
         content: P,
     },
-    /// The neighbour paused this port's class.
+    /// The peer paused this class of the port.
     Paused(u8),
-    /// The neighbour ended the pause.
+    /// The peer ended the pause of this class.
     Resumed(u8),
 }

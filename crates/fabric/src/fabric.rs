@@ -1,16 +1,16 @@
-//! The fabric: ports, switches and the packets between them, and how it is driven.
+//! The fabric: ports, switches and the packets between them, and the calls that drive it.
 //!
-//! **Windows.** What leaves a node needs some time to reach the next one: at least the shortest delay of a link, the
-//! fabric's [look-ahead](Fabric::lookahead). So within a window of that length no node can disturb another, and each
-//! is simulated through the window by itself, its ports and queues at hand in the nearest cache, while the packets
-//! that go out are put on the links for later windows. Inside a node everything happens in order of time, so the
-//! outcome is that of one global order, to the picosecond, whatever the windows are.
+//! **Windows.** A packet that leaves a node takes at least the shortest delay of a link to reach the next node. This
+//! is the fabric's [look-ahead](Fabric::lookahead). Within a window of that length no node can affect another. Each
+//! node is therefore simulated through the window alone, with its ports and queues in cache, and its departing
+//! packets are put on the links for later windows. Inside a node all events happen in order of time. The result is
+//! that of one global order, to the picosecond, whatever the windows are.
 //!
-//! **Lazy port service.** The only event of a hop is a packet's arrival at the far end of a link. A port's queues are
-//! served when their state is needed: `advance` starts every service that began up to now and puts the packets on the link
-//! with their exact arrival times. It runs before each enqueue and at the end of each window, so no service is ever
-//! late. Until looked at, a queue or buffer seems fuller than it is; decisions that would mark, drop or pause bring up
-//! to date what they count first.
+//! **Lazy port service.** The only event of a hop is the arrival of a packet at the far end of a link. The queues of
+//! a port are served when their state is needed: `advance` starts every service that began up to now, and puts the
+//! packets on the link with their exact arrival times. It runs before each enqueue and at the end of each window, so
+//! no service is ever late. Until `advance` runs, a queue or buffer seems fuller than it is. Before a decision to
+//! mark, drop or pause, the state that it depends on is brought up to date.
 
 use std::ops::Range;
 
@@ -29,36 +29,38 @@ use crate::window::Window;
 
 /// A fabric that carries contents of type `P` in `C` traffic classes (class 0 is control).
 ///
-/// Drive it so, from an instant at which everything before is done:
+/// The caller repeats these steps, from an instant before which everything is done:
 ///
-/// 1. Choose the end of a window, at most [`Fabric::lookahead`] behind [`Fabric::next_due`] and what else the caller
-///    knows of.
-/// 2. Take each host that is [due](Fabric::host_due) before that end through the window. In order of its time: packets
-///    that reach it ([`Fabric::next_arrival`], [`Fabric::on_arrival`]) and what it does of its own, putting packets in
-///    with [`Fabric::send`]. Then tell when the host is due next ([`Fabric::set_host_due`]). What hosts do in a window
-///    does not reach each other through the fabric, so their order is the caller's to choose.
-/// 3. Call [`Fabric::run_until`] with the end.
+/// 1. Choose the end of a window: at most [`Fabric::lookahead`] after the earlier of [`Fabric::next_due`] and the
+///    caller's own next event.
+/// 2. Simulate each host that is [due](Fabric::host_due) before that end through the window, in order of its time.
+///    The events of a host are packets that arrive ([`Fabric::next_arrival`], [`Fabric::on_arrival`]) and its own
+///    actions, which may send packets ([`Fabric::send`]). Then set the time at which the host is due next
+///    ([`Fabric::set_host_due`]). Actions of hosts in the same window do not reach each other through the fabric, so
+///    hosts may be simulated in any order.
+/// 3. Call [`Fabric::run_until`] with the end of the window.
 ///
-/// What concerns more than one node (faults, samples) belongs between windows, before events of the same instant.
+/// Events that concern more than one node (faults, samples) belong between windows, before other events of the same
+/// instant.
 pub struct Fabric<P, const C: usize> {
-    /// Packets, and what they pass.
+    /// Packets in transit, with ports, links and buffers.
     pub(crate) transit: Transit<P, C>,
-    /// How switches choose where that is not a hash.
+    /// Load balancing in the switches, other than by hash.
     pub(crate) balancing: Balancing,
     pub(crate) impairments: Impairments,
     /// Ports of hosts that have had packets queued since they were last served to the end.
     pub(crate) busy_nics: Vec<PortId>,
-    /// Switches to run in the window at hand. Kept for its memory.
+    /// Switches to simulate in the current window. Kept to reuse its memory.
     pub(crate) active: Vec<u32>,
     pub(crate) window: Window<C>,
     pub(crate) lookahead: Duration,
-    /// For links that change.
+    /// Marking configuration, for links whose rate changes.
     pub(crate) ecn: EcnConfig,
     pub(crate) trim: TrimConfig,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// A host puts a packet on its NIC port's queue.
+    /// Puts a packet of a host on the queue of its NIC port.
     #[inline]
     pub fn send(&mut self, now: Time, port: PortId, header: Header, content: P) {
         let transit = &mut self.transit;
@@ -78,14 +80,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// When a host's port has nothing left to transmit: now or earlier if it is idle.
+    /// Returns the time at which a host's port has finished its transmission: now or earlier if it is idle.
     #[inline]
     pub fn port_free_at(&self, port: PortId) -> Time {
         self.transit.lines.ports[port as usize].tx_free
     }
 
-    /// Whether a host's port could start a data packet at `now`: up, idle once what waits before it is served, and no
-    /// data class paused.
+    /// Returns true if a host's port could start a data packet at `now`: it is up, idle after serving the packets
+    /// that wait, and no data class is paused.
     #[inline]
     pub fn port_ready(&mut self, now: Time, port_id: PortId) -> bool {
         self.transit.advance(now, port_id);
@@ -93,50 +95,52 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         port.tx_free <= now && (port.paused | port.backlog) & !1 == 0 && !port.is(DOWN)
     }
 
-    /// The link of a port is down, and the port could start a packet now all the same, which is lost.
+    /// Returns true if the link of a port is down while the port could start a packet. A packet sent now is lost.
     pub fn port_loses(&self, now: Time, port_id: PortId) -> bool {
         let port = &self.transit.lines.ports[port_id as usize];
         port.is(DOWN) && port.tx_free <= now
     }
 
-    /// The longest window in which no node can disturb another: what a packet takes from one to the next at least.
+    /// Returns the longest window in which no node can affect another: the shortest time that a packet takes from one
+    /// node to the next.
     pub fn lookahead(&self) -> Duration {
         self.lookahead
     }
 
-    /// No later than the next thing that happens, hosts included. [`Time::MAX`] if nothing will.
+    /// Returns a lower bound of the time of the next event, hosts included, or [`Time::MAX`] if there is none.
     pub fn next_due(&self) -> Time {
         let wires = &self.transit.lines.wires;
         wires.due.iter().copied().min().unwrap_or(Time::MAX).min(wires.nic_due)
     }
 
-    /// No later than the next thing that happens at a host: the next arrival, and what the caller told.
+    /// Returns a lower bound of the time of the next event at a host: the next arrival, or the time that the caller
+    /// has set.
     #[inline(always)]
     pub fn host_due(&self, host: HostId) -> Time {
         self.transit.lines.wires.due[host.index()]
     }
 
-    /// The hosts that are due before `end`.
+    /// Iterates over the hosts that are due before `end`.
     pub fn hosts_due(&self, end: Time) -> impl Iterator<Item = HostId> {
         let wires = &self.transit.lines.wires;
         let due = (0..).zip(&wires.due[..wires.hosts as usize]);
         due.filter(move |(_, due)| **due < end).map(|(host, _)| HostId(host))
     }
 
-    /// A host is due at this time, or before.
+    /// Makes a host due at `at` or earlier.
     #[inline(always)]
     pub fn host_due_by(&mut self, host: HostId, at: Time) {
         self.transit.lines.wires.due_by(host.0, at);
     }
 
-    /// All that happens at a host before this time has been executed.
+    /// Sets the time at which a host is due. All its events before `at` have been executed.
     #[inline(always)]
     pub fn set_host_due(&mut self, host: HostId, at: Time) {
         self.transit.lines.wires.due[host.index()] = at;
     }
 
-    /// When the next packet reaches a host by one of its ports, and by which; [`Time::MAX`] if none is on its way. Of
-    /// several at one instant it is that of the first port.
+    /// Returns the time of the next arrival at one of a host's ports, and that port; [`Time::MAX`] if no packet is in
+    /// flight to it. Of several arrivals at the same instant, the one at the first port is returned.
     #[inline(always)]
     pub fn next_arrival(&self, ports: Range<PortId>) -> (Time, PortId) {
         let mut first = (Time::MAX, ports.start);
@@ -149,13 +153,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         first
     }
 
-    /// What has been delivered: the packet as the fabric sees it, and what it carries.
+    /// Returns the header and the content of a delivered packet.
     #[inline]
     pub fn delivered<'a>(&'a self, packet: &'a Arrived) -> (&'a Header, &'a P) {
         (&packet.0, self.transit.contents.get(&packet.0))
     }
 
-    /// Frees a delivered packet. To be called for each.
+    /// Frees a delivered packet and returns it. Each delivered packet must be freed by this or by
+    /// [`Fabric::discard`].
     #[inline]
     pub fn take(&mut self, packet: Arrived) -> (Header, P) {
         let content = *self.transit.contents.get(&packet.0);
@@ -163,19 +168,20 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         (packet.0, content)
     }
 
-    /// As [`Fabric::take`], for who has seen enough.
+    /// Frees a delivered packet as [`Fabric::take`] does, without returning it.
     #[inline]
     pub fn discard(&mut self, packet: Arrived) {
         self.transit.contents.free(&packet.0);
     }
 
-    /// Begins to load what a host's turn touches first: its ports, and the links into them.
+    /// Prefetches the ports of a host and the links into them, which its turn in a window reads first.
     #[inline(always)]
     pub fn prefetch_host(&self, ports: Range<PortId>) {
         self.transit.lines.prefetch_ports(ports);
     }
 
-    /// Then, once that is there: the packets that arrive, and the links it feeds.
+    /// Prefetches the arriving packets and the outgoing links of a host, after [`Fabric::prefetch_host`] has taken
+    /// effect.
     #[inline(always)]
     pub fn prefetch_arrivals(&self, ports: Range<PortId>) {
         let lines = &self.transit.lines;
@@ -185,7 +191,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Then, once that is there: what the packets carry.
+    /// Prefetches the contents of arriving packets, after [`Fabric::prefetch_arrivals`] has taken effect.
     #[inline(always)]
     pub fn prefetch_contents(&self, ports: Range<PortId>, packets: usize) {
         let lines = &self.transit.lines;
@@ -196,7 +202,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// What the packets carry that are on their way to a host's port.
+    /// Iterates over the contents of the packets in flight to a host's port.
     #[inline(always)]
     pub fn coming(&self, port: PortId) -> impl Iterator<Item = &P> {
         let packets = self.transit.lines.wires.links[port as usize].packets();

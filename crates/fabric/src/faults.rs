@@ -1,4 +1,4 @@
-//! Links that fail, slow down, lose or corrupt; switches that die; NICs that pause for ever.
+//! Faults: links that fail, slow down, lose or corrupt; switches that fail; NICs that send pause frames without end.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::ring::Ring;
 use crate::source_route::SourceRoutes;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Takes both directions of a port's link down: what is queued or in flight is lost, pauses are forgotten.
+    /// Takes both directions of a port's link down. Packets queued or in flight are lost, and pause state is cleared.
     pub fn link_down(&mut self, now: Time, port: PortId) {
         for end in [port, self.transit.lines.ports[port as usize].peer] {
             self.transit.bring_up_to(&mut self.balancing, now, end);
@@ -31,7 +31,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         for end in [port, self.transit.lines.ports[port as usize].peer] {
             if self.transit.lines.ports[end as usize].is(DOWN) {
                 self.set_down(end, false);
-                // Whatever the transmitter was at is lost; it must not seem busy with nothing on the link.
+                // The frame in transmission is lost. The transmitter must not seem busy with nothing on the link.
                 self.transit.lines.ports[end as usize].tx_free = now;
             }
         }
@@ -49,7 +49,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// A dead link takes as long to lose a packet as it would to send it.
+    /// Loses a packet on a dead link. The transmitter is busy as long as if the link were up.
     #[cold]
     pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, header: &Header) {
         let busy_for = self.transit.lines.spec(port_id).time_for(header.wire_bytes());
@@ -58,7 +58,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.lose(now, port_id, header, DropReason::LinkDown);
     }
 
-    /// Changes rate or delay of both directions of a port's link, for packets whose service is yet to start.
+    /// Changes the rate or the delay of both directions of a port's link, for packets whose service has not started.
     pub fn set_link(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
         for end in [port, self.transit.lines.ports[port as usize].peer] {
             self.transit.bring_up_to(&mut self.balancing, now, end);
@@ -73,18 +73,18 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.lookahead = self.transit.lines.wires.lookahead();
     }
 
-    /// From now on a port marks nothing: it belongs to a switch that is a part of a host.
+    /// Stops a port from marking. Used for ports of a switch that is part of a host.
     pub fn leave_unmarked(&mut self, port: PortId) {
         self.transit.lines.ports[port as usize].leave_unmarked();
     }
 
-    /// Rate and delay of a port's link.
+    /// Returns the rate and the delay of a port's link.
     pub fn link(&self, port: PortId) -> (Rate, Duration) {
         let spec = self.transit.lines.spec(port);
         (spec.rate, spec.delay)
     }
 
-    /// Sets the probability that a packet is lost or corrupted, in both directions of a port's link.
+    /// Sets the probabilities that a packet is lost or corrupted, in both directions of a port's link.
     pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
         let lines = &mut self.transit.lines;
         for end in [port, lines.ports[port as usize].peer] {
@@ -93,12 +93,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Loss and corruption probability of a port's link.
+    /// Returns the probabilities of loss and corruption of a port's link.
     pub fn impairment(&self, port: PortId) -> (f64, f64) {
         self.impairments.probabilities(port)
     }
 
-    /// A broken NIC behind `port` pauses all data classes of the port for ever.
+    /// Starts a pause storm: the broken NIC at the peer of `port` pauses all data classes of the port without end.
     pub fn start_pause_storm(&mut self, now: Time, port: PortId) {
         self.transit.bring_up_to(&mut self.balancing, now, port);
         self.transit.lines.ports[port as usize].flags |= STORM;
@@ -107,19 +107,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// The broken NIC falls silent.
+    /// Ends a pause storm of a port.
     pub fn stop_pause_storm(&mut self, now: Time, port: PortId) -> Step {
         self.transit.bring_up_to(&mut self.balancing, now, port);
         self.transit.lines.ports[port as usize].flags &= !STORM;
         (1..C as u8).fold(Step::Done, |_, class| self.transit.resume(now, port, class))
     }
 
-    /// From now on the switches of senders choose among these paths. For LetFlow, CONGA and ConWeave.
+    /// Makes the switches of senders choose among these explicit paths, under LetFlow, CONGA and ConWeave.
     pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
         self.balancing.set_explicit(routes);
     }
 
-    /// Makes a switch an external one with a middlebox. To be called before anything is sent.
+    /// Attaches a middlebox to an external switch. Must be called before anything is sent.
     pub fn attach_middlebox(&mut self, switch: u32, config: &ExternalConfig, lens: Lens<P>, place: Place) {
         self.transit.attach_middlebox(switch, config, lens, place);
     }
@@ -153,7 +153,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Pause state does not survive the link: neither end remembers being paused or having paused.
+    /// Clears the pause state at both ends of a failed link. A pause storm survives.
     fn forget_pauses(&mut self, now: Time, port_id: PortId) {
         let port = &mut self.transit.lines.ports[port_id as usize];
         if port.paused != 0 && !port.is(STORM) {

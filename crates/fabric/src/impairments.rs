@@ -1,4 +1,4 @@
-//! Links that lose or corrupt at random.
+//! Links that lose or corrupt packets at random.
 
 use crate::marking::{Dice, Purpose};
 use crate::packet::{CORRUPT, Header, LOST, PFC, PortId};
@@ -11,7 +11,7 @@ struct Impairment {
     corruption: f64,
 }
 
-/// All impaired links, and their dice.
+/// All impaired links, and their random numbers.
 pub(crate) struct Impairments {
     list: Vec<Impairment>,
     dice: Dice,
@@ -22,7 +22,7 @@ impl Impairments {
         Impairments { list: Vec::new(), dice: Dice::new(seed, Purpose::Impair, ports) }
     }
 
-    /// Sets the probabilities of loss and corruption on the link of a port; returns whether either is above 0.
+    /// Sets the probabilities of loss and corruption on the link of a port. Returns true if either is above 0.
     pub(crate) fn set(&mut self, port: PortId, loss: f64, corruption: f64) -> bool {
         self.list.retain(|i| i.port != port);
         let impaired = loss > 0.0 || corruption > 0.0;
@@ -32,16 +32,17 @@ impl Impairments {
         impaired
     }
 
-    /// Probabilities of loss and corruption on the link of a port.
+    /// Returns the probabilities of loss and corruption on the link of a port.
     pub(crate) fn probabilities(&self, port: PortId) -> (f64, f64) {
         self.list.iter().find(|i| i.port == port).map_or((0.0, 0.0), |i| (i.loss, i.corruption))
     }
 
-    /// Rolls the dice for a packet that has crossed the impaired link of port `from`.
+    /// Draws the fate of a packet that has crossed the impaired link of port `from`.
     #[cold]
     pub(crate) fn apply(&mut self, from: PortId, header: &mut Header) {
         if header.is(PFC) {
-            // A real pause runs out and is repeated while needed; ours is said once, so it must get through.
+            // A real pause expires and is repeated while needed. A simulated pause frame is sent once, so it must
+            // arrive.
             return;
         }
         let (loss, corruption) = self.probabilities(from);

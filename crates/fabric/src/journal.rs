@@ -1,4 +1,4 @@
-//! What is rare, written down: losses and pauses, by port and as a log.
+//! Record of rare events: losses and pauses, counted by port and logged.
 
 use pathweave_units::Time;
 
@@ -6,11 +6,11 @@ use crate::event::{DropReason, FabricEvent, FabricEventKind};
 use crate::packet::{Contents, Header, PortId};
 use crate::port::PortStats;
 
-/// The log of rare events, and their counts by port. What is frequent is counted in the ports and by the marker.
+/// Log of rare events, and their counts by port. Frequent events are counted in the ports and by the marker.
 pub(crate) struct Journal<P> {
     pub(crate) log: Vec<FabricEvent<P>>,
     pub(crate) stats: Vec<PortStats>,
-    /// Since when each port has had a paused class; [`Time::MAX`] where it has none.
+    /// Time since which each port has had a paused class; [`Time::MAX`] if it has none.
     pub(crate) paused_since: Vec<Time>,
 }
 
@@ -23,7 +23,7 @@ impl<P: Copy> Journal<P> {
         }
     }
 
-    /// A packet is lost at `port`: frees its content.
+    /// Records the loss of a packet at `port`, and frees its content.
     #[cold]
     pub(crate) fn lose(
         &mut self,
@@ -43,13 +43,13 @@ impl<P: Copy> Journal<P> {
         self.log.push(FabricEvent { time, port, kind });
     }
 
-    /// A port that had no paused class has one.
+    /// Records the first pause of a class of a port that had no paused class.
     pub(crate) fn pause_begins(&mut self, now: Time, port: PortId) {
         self.paused_since[port as usize] = now;
         self.stats[port as usize].pauses += 1;
     }
 
-    /// No class of a port is paused any more.
+    /// Records the end of the last pause of a port.
     pub(crate) fn pause_ends(&mut self, now: Time, port: PortId) {
         let since = std::mem::replace(&mut self.paused_since[port as usize], Time::MAX);
         self.stats[port as usize].paused += now - since;

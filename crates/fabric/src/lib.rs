@@ -1,7 +1,7 @@
 //! Simulated links, NIC ports, switches and faults: one exact event per packet-hop.
 //!
-//! The fabric moves packets between hosts and knows nothing of what they carry. See [`Fabric`] for how it is driven,
-//! and its module for lazy port service, the idea everything else follows from.
+//! The fabric moves packets between hosts and does not interpret their contents. See [`Fabric`] for the calls that
+//! drive it, and its module for lazy port service, the central idea of the implementation.
 
 mod admission;
 mod build;

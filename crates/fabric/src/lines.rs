@@ -1,4 +1,4 @@
-//! All ports and the links between them: queues and services, apart from the accounts of buffers.
+//! All ports and the links between them: queues and services, without the accounts of buffers.
 
 use std::ops::Range;
 
@@ -12,41 +12,41 @@ use crate::prefetch::{prefetch, prefetch_all};
 use crate::scheduling::Scheduler;
 use crate::wires::Wires;
 
-/// How many links ahead of its turn the packets on one are asked for.
+/// Number of links by which prefetching of packets runs ahead.
 pub(crate) const LINKS_AHEAD: usize = 4;
 
-/// The ports of all nodes, the links between them, and what decides about a packet in a queue: which class is next, and
-/// whether it is marked.
+/// Ports of all nodes, the links between them, and the decisions about queued packets: the class served next, and
+/// marking.
 pub(crate) struct Lines<const C: usize> {
     pub(crate) ports: Vec<Port<C>>,
     pub(crate) wires: Wires,
     pub(crate) scheduler: Scheduler<C>,
     pub(crate) marker: Marker,
-    /// Ports of hosts; they come first.
+    /// Number of ports of hosts, which have the lowest port ids.
     pub(crate) host_ports: PortId,
-    /// Packets put on a link, pause frames not counted.
+    /// Number of packets put on a link, without pause frames.
     pub(crate) packet_hops: u64,
 }
 
 impl<const C: usize> Lines<C> {
-    /// The switch that a port belongs to; `None`: a host.
+    /// Returns the switch that a port belongs to, or `None` for a port of a host.
     #[inline(always)]
     pub(crate) fn switch_of(&self, port: PortId) -> Option<u32> {
         self.ports[port as usize].node.checked_sub(self.wires.hosts)
     }
 
-    /// Rate, delay and marking of the link that a port feeds.
+    /// Returns the rate, delay and marking of the link that a port feeds.
     pub(crate) fn spec(&self, port: PortId) -> &LinkSpec {
         &self.wires.specs[usize::from(self.ports[port as usize].spec)]
     }
 
-    /// The next service among these ports: when, and of which.
+    /// Returns the time and the port of the next service among these ports.
     pub(crate) fn next_service(&self, ports: Range<PortId>) -> Option<(Time, PortId)> {
         let eligible = ports.filter(|&port| self.ports[port as usize].eligible() != 0);
         eligible.map(|port| (self.ports[port as usize].tx_free, port)).min()
     }
 
-    /// A port may have something to send again: sees to its being served in time.
+    /// Makes the node of a port due at the port's next service, after the port may have become eligible again.
     pub(crate) fn note_service(&mut self, port: PortId) {
         let switch = self.switch_of(port);
         let port = &self.ports[port as usize];
@@ -60,7 +60,7 @@ impl<const C: usize> Lines<C> {
         *due = port.tx_free.min(*due);
     }
 
-    /// Begins to load ports, and the links into them.
+    /// Prefetches ports, and the links into them.
     #[inline(always)]
     pub(crate) fn prefetch_ports(&self, ports: Range<PortId>) {
         for port in ports {
@@ -69,7 +69,7 @@ impl<const C: usize> Lines<C> {
         }
     }
 
-    /// Then, once that is there: the packets that arrive first.
+    /// Prefetches the packets that arrive first, after [`Lines::prefetch_ports`] has taken effect.
     #[inline(always)]
     pub(crate) fn prefetch_packets(&self, ports: Range<PortId>) {
         for id in ports.take(LINKS_AHEAD) {
@@ -77,7 +77,7 @@ impl<const C: usize> Lines<C> {
         }
     }
 
-    /// Begins to load what the services of a port touch: the packets that wait, and the link they will go to.
+    /// Prefetches the memory that the services of a port use: the packets that wait, and the outgoing link.
     #[inline(always)]
     pub(crate) fn prefetch_services(&self, id: PortId) {
         let port = &self.ports[id as usize];
@@ -86,7 +86,7 @@ impl<const C: usize> Lines<C> {
     }
 }
 
-/// A packet as it joins the queue of its class: perhaps marked.
+/// Returns a packet as it joins the queue of its class, marked if the queue requires it.
 #[inline(always)]
 pub(crate) fn as_queued<'a, const C: usize>(
     marker: &mut Marker,
@@ -104,7 +104,7 @@ pub(crate) fn as_queued<'a, const C: usize>(
     header
 }
 
-/// Takes the next packet out of the queue of a class: perhaps marked.
+/// Removes the next packet from the queue of a class, marked if the queue requires it.
 #[inline(always)]
 pub(crate) fn served<const C: usize>(
     marker: &mut Marker,

@@ -1,4 +1,4 @@
-//! One direction of a cable: its rate and delay, and what is between a transmitter and the far end.
+//! One direction of a cable: its rate and delay, and the packets in flight on it.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -7,17 +7,17 @@ use crate::packet::{Header, LOST, MIN_WIRE_BYTES, PortId};
 use crate::ring::Ring;
 use crate::trim::{TrimConfig, TrimLimits};
 
-/// The packets on their way into a port, in order of arrival. Kept at the receiving end, so that a switch finds all it
-/// has to look at in a row.
+/// Packets in flight to a port, in order of arrival. Stored at the receiving end, so that a switch reads its arrivals
+/// from consecutive memory.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Link {
     packets: Ring<Header>,
-    /// When the first of them arrives; [`Time::MAX`] when there is none.
+    /// Arrival time of the first packet; [`Time::MAX`] if there is none.
     next: Time,
-    /// When the last packet put on it arrives, or arrived.
+    /// Arrival time of the last packet put on the link, past or future.
     last: Time,
-    /// Random loss or corruption is switched on.
+    /// True if random loss or corruption is enabled.
     pub(crate) impaired: bool,
 }
 
@@ -26,43 +26,43 @@ impl Link {
         Link { packets: Ring::new(), next: Time::MAX, last: Time::ZERO, impaired: false }
     }
 
-    /// Places for packets on it, used or not.
+    /// Returns the number of slots for packets, used or not.
     pub(crate) fn places(&self) -> usize {
         self.packets.places()
     }
 
-    /// Begins to load the next packets to arrive.
+    /// Prefetches the next packets to arrive.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
         self.packets.prefetch_first::<3>();
     }
 
-    /// When the first packet arrives; [`Time::MAX`] when there is none.
+    /// Returns the arrival time of the first packet; [`Time::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next_arrival(&self) -> Time {
         self.next
     }
 
-    /// The packets on it, in order.
+    /// Iterates over the packets on the link, in order.
     #[inline(always)]
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Header> {
         self.packets.iter()
     }
 
-    /// The packet that many behind the next, or some other; for who wants to load what it carries.
+    /// Returns the packet at distance `behind` after the next one, or an arbitrary packet. Only for prefetching.
     #[inline(always)]
     pub(crate) fn peek(&self, behind: u32) -> Option<&Header> {
         self.packets.peek(behind)
     }
 
-    /// Begins to load the place of the packet that comes next.
+    /// Prefetches the slot of the next packet to be pushed.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {
         self.packets.prefetch_end();
     }
 
-    /// Puts a packet on the link into port `ingress`, to arrive at `arrival` or together with the packet before it: a
-    /// link whose delay has just shrunk still delivers in order.
+    /// Puts a packet on the link into port `ingress`. It arrives at `arrival`, or together with the packet before it
+    /// if that is later: a link whose delay has just decreased still delivers in order.
     #[inline(always)]
     pub(crate) fn push(&mut self, header: &Header, ingress: PortId, arrival: Time) {
         let arrival = arrival.max(self.last);
@@ -71,13 +71,13 @@ impl Link {
         self.packets.push(header.on_link(ingress, arrival));
     }
 
-    /// Goes on with a packet that was put on this link in another part of the fabric, where its arrival was reckoned.
+    /// Continues with a packet that was put on this link, with its arrival time, in another part of the fabric.
     pub(crate) fn take_over(&mut self, header: Header) {
         self.next = self.next.min(header.arrival());
         self.packets.push(header);
     }
 
-    /// Takes the first packet if it arrives before `end`.
+    /// Removes the first packet if it arrives before `end`.
     #[inline(always)]
     pub(crate) fn pop_before(&mut self, end: Time) -> Option<Header> {
         if self.next >= end {
@@ -88,22 +88,23 @@ impl Link {
         Some(header)
     }
 
-    /// The cable is cut: what is on it does not arrive.
+    /// Marks all packets on the link as lost, because the cable has failed.
     pub(crate) fn lose_all(&mut self) {
         self.packets.for_each_mut(|header| header.set(LOST));
     }
 }
 
-/// Rate, delay, thresholds of marking and limits of trimming. Few are distinct in a fabric, so ports share them.
+/// Rate, delay, marking thresholds and trimming limits of a kind of link. A fabric has few distinct kinds, so ports
+/// share them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSpec {
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
-    /// Picoseconds a byte where that is whole and fits, else 0: a multiplication instead of a division.
+    /// Picoseconds a byte if that is an integer and fits, else 0. Allows a multiplication in place of a division.
     pub(crate) ps_per_byte: u32,
-    /// Absent where marking is off.
+    /// Marking thresholds; `None` if marking is off.
     pub(crate) red: Option<Red>,
-    /// Absent where switches do not trim.
+    /// Trimming limits; `None` if switches do not trim.
     pub(crate) trim: Option<TrimLimits>,
 }
 
@@ -116,7 +117,7 @@ impl LinkSpec {
         LinkSpec { rate, delay, ps_per_byte, red, trim: TrimLimits::new(rate, trim) }
     }
 
-    /// What a packet takes from one end to the other at least.
+    /// Returns the shortest time that a packet takes from one end to the other.
     pub(crate) fn shortest_hop(&self) -> Duration {
         self.time_for(MIN_WIRE_BYTES) + self.delay
     }

@@ -1,7 +1,7 @@
-//! Making room where switches trim: a packet or what is left of it is taken into the buffer.
+//! Admission at switches that trim: a packet or its trimmed header enters the buffer.
 //!
-//! It depends on the egress port alone and on the memory of its switch. The port is brought up to date before, so what is
-//! true of [lazy services](crate::Fabric) holds here.
+//! The decision depends only on the egress port and on the memory of its switch. The port is brought up to date
+//! first, so [lazy service](crate::Fabric) does not affect the result.
 
 use pathweave_units::{Time, TrimmedAt};
 
@@ -11,11 +11,11 @@ use crate::transit::Transit;
 use crate::trim::TrimLimits;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Takes a packet into the buffer of a switch that trims; the port is up to date. What is returned is what takes its place in
-    /// the queue: the packet, or what is left of it.
+    /// Admits a packet to the buffer of a switch that trims; the port is up to date. Returns the packet that joins
+    /// the queue: the packet itself, or its trimmed header.
     ///
     /// # Errors
-    /// Why it is lost.
+    /// Returns the reason if the packet is lost.
     #[inline(never)]
     pub(crate) fn admit_or_trim<'a>(
         &mut self,
@@ -62,14 +62,14 @@ impl<P: Copy, const C: usize> Transit<P, C> {
                     self.hold(switch, header);
                     return Ok(header);
                 }
-                // The packet whose place it takes was smaller, and there is no other memory.
+                // The packet removed for it was smaller, and no other memory is free.
                 self.trim(now, switch, egress, header, limits).map(|rest| &*room.insert(rest))
             }
             _ => self.trim(now, switch, egress, header, limits).map(|rest| &*room.insert(rest)),
         }
     }
 
-    /// What is left of a packet, taken into the buffer.
+    /// Trims a packet and admits its header to the buffer.
     fn trim(
         &mut self,
         now: Time,
@@ -93,19 +93,19 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         Ok(rest)
     }
 
-    /// Whether the memory of a switch has room.
+    /// Returns true if the memory of a switch has room for `bytes` more bytes.
     fn has_memory(&mut self, now: Time, switch: u32, bytes: u64) -> bool {
         if self.switches.has_memory(switch, bytes) {
             return true;
         }
-        // The lazy account errs on the high side.
+        // The lazy account is never too low.
         self.advance_switch(now, switch);
         self.switches.has_memory(switch, bytes)
     }
 
     fn hold(&mut self, switch: u32, header: &Header) {
         let (bytes, class) = (u32::from(header.wire_bytes()), usize::from(header.class()));
-        // Nobody is paused where switches trim.
+        // Switches that trim never pause.
         let _pauses = self.switches.take_in(switch, header.ingress(), class, bytes);
     }
 }

@@ -1,34 +1,34 @@
-//! Marking of packets: Congestion Experienced with a probability that grows with the queue (RED on the instantaneous
-//! queue, as DCQCN and DCTCP switches do it).
+//! Marking of packets with Congestion Experienced, with a probability that grows with the queue: RED on the
+//! instantaneous queue, as in switches for DCQCN and DCTCP.
 
 use pathweave_units::{Bytes, Rate, mix64};
 
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::{CE, ECN_CAPABLE, Header, PortId};
 
-/// RED on the instantaneous egress queue, marking instead of dropping: below `kmin` never, then linearly up to
-/// `pmax` at `kmax`, above `kmax` always (DCQCN, SIGCOMM'15).
+/// RED on the instantaneous egress queue, marking instead of dropping. Packets are never marked up to `kmin`, with a
+/// probability that rises linearly to `pmax` from there to `kmax`, and always above `kmax` (DCQCN, SIGCOMM'15).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EcnConfig {
-    /// Whether switches mark. Default true.
+    /// Enables marking in switches. Default true.
     pub enabled: bool,
-    /// Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
+    /// Lower threshold at `reference_rate`, at most `kmax`. Default 400 KB at 100 Gb/s (HPCC run.py: 4 KB a Gb/s).
     pub kmin: Bytes,
-    /// Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
+    /// Upper threshold at `reference_rate`. Default 1600 KB at 100 Gb/s (HPCC run.py: 16 KB a Gb/s).
     pub kmax: Bytes,
-    /// Marking probability at `kmax`. Default 0.2 (HPCC run.py).
+    /// Marking probability at `kmax`, 0 to 1. Default 0.2 (HPCC run.py).
     pub pmax: f64,
-    /// Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
+    /// Port rate to which `kmin` and `kmax` refer, above 0. Default 100 Gb/s.
     pub reference_rate: Rate,
-    /// Whether ports of other rates scale the thresholds. Default they do.
+    /// Scaling of the thresholds at ports of other rates. Default "by-rate".
     pub thresholds: Thresholds,
-    /// When the queue is looked at. Default on leaving, as HPCC's switch does.
+    /// Time at which the queue is compared with the thresholds. Default "dequeue", as in HPCC's switch.
     pub at: MarkAt,
-    /// Whether ports that lead to hosts mark, too. Default "mark"; "leave" where receivers grant credit and see to their own
-    /// link themselves (Ultra Ethernet with RCCC).
+    /// Marking by ports that lead to hosts. Default "mark". "leave" is for receivers that grant credit and manage
+    /// their own link (Ultra Ethernet with RCCC).
     pub last_hop: LastHop,
 }
 
@@ -47,47 +47,47 @@ impl Default for EcnConfig {
     }
 }
 
-/// What marking thresholds mean on ports of different rates.
+/// Scaling of thresholds on ports of different rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Thresholds {
-    /// In proportion to the rate of the port, as the HPCC configurations list them.
+    /// In proportion to the rate of the port, as in the HPCC configurations.
     #[default]
     ByRate,
-    /// The same bytes on every port.
+    /// The same number of bytes on every port.
     Fixed,
 }
 
-/// When a packet is marked.
+/// Time at which a packet is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MarkAt {
-    /// By the queue it finds.
+    /// On arrival, by the queue before the packet.
     Enqueue,
-    /// By the queue it leaves behind: younger news for the sender.
+    /// On departure, by the queue that remains. The sender gets more recent information.
     #[default]
     Dequeue,
 }
 
-/// What ports that lead to hosts do.
+/// Marking by ports that lead to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LastHop {
-    /// They mark as all others.
+    /// These ports mark like all others.
     #[default]
     Mark,
-    /// They mark nothing.
+    /// These ports mark nothing.
     Leave,
 }
 
 impl EcnConfig {
-    /// Whether a port of a switch marks, by whether it leads to a host.
+    /// Returns true if a switch's port marks, given that it leads to a host or not.
     pub(crate) fn marks(&self, to_host: bool) -> bool {
         !to_host || self.last_hop == LastHop::Mark
     }
@@ -126,7 +126,7 @@ impl Red {
         Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax }
     }
 
-    /// Probability of a mark at a queue of `bytes`: 0 up to kmin, linear to pmax at kmax, 1 above.
+    /// Returns the marking probability at a queue of `bytes`: 0 up to kmin, linear to pmax at kmax, 1 above.
     #[inline]
     pub(crate) fn probability(&self, bytes: u32) -> f64 {
         if bytes <= self.kmin_bytes {
@@ -139,11 +139,11 @@ impl Red {
     }
 }
 
-/// Marks packets of all ports.
+/// Marks the packets of all ports.
 pub(crate) struct Marker {
     pub(crate) at: MarkAt,
     dice: Dice,
-    /// By port.
+    /// Number of marked packets of each port.
     pub(crate) marked_packets: Vec<u64>,
 }
 
@@ -152,8 +152,8 @@ impl Marker {
         Marker { at, dice: Dice::new(seed, Purpose::Mark, ports), marked_packets: vec![0; ports] }
     }
 
-    /// Marks a packet that meets or leaves behind a queue above the lower threshold of its port, with the probability
-    /// that goes with the queue.
+    /// Marks a packet with the probability that belongs to the queue that it meets or leaves behind. The queue is
+    /// above the lower threshold of the port.
     #[cold]
     pub(crate) fn mark(
         &mut self,
@@ -176,7 +176,8 @@ impl Marker {
     }
 }
 
-/// What a port draws random numbers for. Separate counts, since services may run ahead of arrivals.
+/// Purposes for which a port draws random numbers. Each has a separate count, since services may run ahead of
+/// arrivals.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     Mark,
@@ -188,7 +189,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Dice {
     seed: u64,
     purpose: Purpose,
-    /// Numbers each port has used.
+    /// Number of draws of each port.
     rolled: Vec<u32>,
 }
 
@@ -197,14 +198,15 @@ impl Dice {
         Dice { seed, purpose, rolled: vec![0; ports] }
     }
 
-    /// A number in [0, 1) fixed by the seed, the port, what it is for, and how often the port has drawn for that.
+    /// Returns a number in [0, 1) that depends on the seed, the port, the purpose, and the number of the port's draws
+    /// for it.
     pub(crate) fn roll(&mut self, port: PortId) -> f64 {
         let rolled = &mut self.rolled[port as usize];
         *rolled += 1;
         let purpose = match self.purpose {
             Purpose::Mark => 0,
             Purpose::Impair => 1 << 33,
-            // Above every port there can be.
+            // Larger than the bits of any port id.
             Purpose::Trim => 1 << 63,
         };
         let place = u64::from(port) << 34 | purpose | u64::from(*rolled);
@@ -220,7 +222,7 @@ mod tests {
     fn marking_probability_by_hand() {
         let red = Red::new(Rate::from_gbps(100), &EcnConfig::default());
         assert_eq!(red.probability(400_000), 0.0);
-        assert_eq!(red.probability(1_000_000), 0.1); // half way from 400 KB to 1600 KB, Pmax 0.2
+        assert_eq!(red.probability(1_000_000), 0.1); // half way from 400 KB to 1600 KB, pmax 0.2
         assert_eq!(red.probability(1_600_000), 0.2);
         assert_eq!(red.probability(1_600_001), 1.0);
     }

@@ -1,4 +1,4 @@
-//! Looking at a fabric without disturbing it.
+//! Observation of a fabric without effect on it.
 
 use pathweave_units::{Bytes, Duration, HostId, PathId, Time};
 
@@ -10,11 +10,11 @@ use crate::packet::PortId;
 use crate::port::PortStats;
 use crate::ring::Ring;
 
-/// A route longer than this goes round in circles.
+/// Length above which a route counts as a loop.
 const MOST_HOPS: usize = 64;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Counters of a port up to the last time it was brought up to date; see [`Fabric::settle`].
+    /// Returns the counters of a port, up to its last service; see [`Fabric::settle`].
     pub fn stats(&self, port: PortId) -> PortStats {
         let at = &self.transit.lines.ports[port as usize];
         PortStats {
@@ -26,8 +26,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Bytes queued at a port now, exactly. Never changes what happens later: a port whose services are events is
-    /// up to date as it is, and in any other an early service has the same outcome.
+    /// Returns the exact number of bytes queued at a port. The call has no effect on later events: a port whose
+    /// services are events is up to date already, and for any other an early service has the same result.
     pub fn queued_bytes(&mut self, now: Time, port: PortId) -> Bytes {
         self.settle(now, port);
         Bytes::new(u64::from(self.transit.lines.ports[port as usize].total_queued_bytes()))
@@ -40,7 +40,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// Whether the services of a port are executed on time, because a paused neighbour waits for its switch to drain.
+    /// Returns true if the services of a port are executed on time: its switch has a middlebox or pauses an upstream
+    /// port.
     fn serves_on_time(&self, port: PortId) -> bool {
         let transit = &self.transit;
         let Some(switch) = transit.lines.switch_of(port) else { return false };
@@ -48,24 +49,25 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             || transit.switches.each[switch as usize].paused_neighbours > 0
     }
 
-    /// Total time a port's classes have been paused up to `now`.
+    /// Returns the total time for which classes of a port have been paused up to `now`.
     pub fn paused_time(&self, port: PortId, now: Time) -> Duration {
         self.transit.journal.stats[port as usize].paused
             + now.saturating_since(self.transit.journal.paused_since[port as usize])
     }
 
-    /// Arrivals at switches so far, and services executed on time.
+    /// Returns the number of arrivals at switches, and of services executed on time, so far.
     pub fn events(&self) -> u64 {
         self.transit.events
     }
 
-    /// Ports of the fabric; hosts' ports come first.
+    /// Returns the number of ports of the fabric. Ports of hosts have the lowest ids.
     pub fn port_count(&self) -> u32 {
         self.transit.lines.ports.len() as u32
     }
 
-    /// The egress ports of a packet of `src`, `dst` and path entropy, from this port of `src` on: the hashes of all switches on
-    /// the way, evaluated. `None` where sources choose, or where it would not arrive.
+    /// Returns the egress ports of a packet of `src`, `dst` and path entropy, from this port of `src` on, by
+    /// evaluating the hashes of all switches on its route. Returns `None` if sources choose the route, or if the
+    /// packet would not arrive.
     pub fn hashed_route_from(
         &self,
         mut port: PortId,
@@ -87,44 +89,44 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         Some(route)
     }
 
-    /// The node a port belongs to and the one at the far end.
+    /// Returns the node that a port belongs to and the node at the far end.
     pub fn ends(&self, port: PortId) -> (u32, u32) {
         let at = &self.transit.lines.ports[port as usize];
         (at.node, at.peer_node)
     }
 
-    /// The host a port belongs to. For ports of hosts.
+    /// Returns the host that a port of a host belongs to.
     #[inline]
     pub fn host_of(&self, port: PortId) -> HostId {
         HostId(self.transit.lines.ports[port as usize].node)
     }
 
-    /// Packets put on a link so far, pause frames not counted.
+    /// Returns the number of packets put on a link so far, without pause frames.
     pub fn packet_hops(&self) -> u64 {
         self.transit.lines.packet_hops
     }
 
-    /// What load balancing in the switches did so far.
+    /// Returns the counters of load balancing in the switches.
     pub fn forwarding(&self) -> &ForwardingStats {
         self.balancing.balancer.stats()
     }
 
-    /// What the middlebox of a switch has counted; `None` where there is none.
+    /// Returns the counters of a switch's middlebox, or `None` if it has none.
     pub fn middlebox_stats(&self, switch: u32) -> Option<MiddleboxStats> {
         self.transit.middleboxes.get(switch).map(crate::middlebox::Middlebox::stats)
     }
 
-    /// Packets between switches that are under way.
+    /// Returns the number of packets between switches in flight.
     pub fn messages_alive(&self) -> usize {
         self.balancing.balancer.messages_alive()
     }
 
-    /// Packets inside the fabric, queued or in flight.
+    /// Returns the number of packets inside the fabric, queued or in flight.
     pub fn packets_alive(&self) -> u32 {
         self.transit.contents.alive()
     }
 
-    /// Contents of all packets queued at a port, for checkers.
+    /// Iterates over the contents of all packets queued at a port, for checkers.
     pub fn queued(&self, port: PortId) -> impl Iterator<Item = &P> {
         let waiting = self.transit.lines.ports[port as usize]
             .queues
@@ -134,24 +136,24 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         waiting.filter(|header| !header.is_message()).map(|header| self.transit.contents.get(header))
     }
 
-    /// Whether any port is paused.
+    /// Returns true if any port is paused.
     pub fn any_paused(&self) -> bool {
         self.transit.journal.paused_since.iter().any(|&t| t != Time::MAX)
     }
 
-    /// Takes the log of rare events since the last call, in order of time. To be called between windows.
+    /// Drains the log of rare events since the last call, in order of time. Must be called between windows.
     pub fn drain_log(&mut self) -> std::vec::Drain<'_, FabricEvent<P>> {
-        // Each node wrote its part of the window.
+        // Each node appended its own part of the window.
         self.transit.journal.log.sort_by_key(|event| (event.time, event.port));
         self.transit.journal.log.drain(..)
     }
 
-    /// Whether the log holds anything.
+    /// Returns true if the log has entries.
     pub fn has_log(&self) -> bool {
         !self.transit.journal.log.is_empty()
     }
 
-    /// Recounts every queue and account and compares. For tests.
+    /// Recounts every queue and account, and panics on a difference. For tests.
     pub fn check_accounts(&self) {
         let mut held = vec![[0u32; C]; self.transit.lines.ports.len()];
         let mut used = vec![0u64; self.transit.switches.each.len()];

@@ -1,29 +1,29 @@
-//! Packets in the fabric: a header by value, which moves from queue to link to queue, and what it carries, which stays.
+//! Packets in the fabric: a header, which is copied from queue to link to queue, and a content, which stays in place.
 
 use crate::prefetch::prefetch_all;
 use pathweave_units::{HostId, PathId, Time, TrimmedAt};
 
-/// Index of a port: hosts' ports first, then the switches', each node's in a row.
+/// Index of a port. Hosts' ports come first, then the switches'; the ports of a node are consecutive.
 pub type PortId = u32;
 
-/// What the fabric knows of a packet: half a cache line, copied from hop to hop so that a switch finds what is in its
-/// queues in a row.
+/// Header of a packet: half a cache line, copied from hop to hop so that a switch reads its queues from consecutive
+/// memory.
 ///
-/// Four words and not a dozen fields: a copy of a field that was written a moment ago has to wait until it is in memory,
-/// which would cost more than all else a hop does.
+/// The header is four words instead of a dozen fields. A copy of a recently written small field would stall until the
+/// store completes, which would cost more than the rest of a hop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(32))]
 #[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Header {
-    /// While on a link: when the last bit is at the far end, in picoseconds.
+    /// While on a link: time at which the last bit reaches the far end, in picoseconds.
     arrival_ps: u64,
-    /// Sending host, receiving host above it.
+    /// Sending host in the low half, receiving host in the high half.
     ends: u64,
-    /// Where its content is ([`NO_CONTENT`] for pause frames), and above it the port it comes in by, or came in by at
-    /// the switch it is in.
+    /// Low half: slot of the content ([`NO_CONTENT`] for pause frames). High half: port at which the packet arrives,
+    /// or arrived at the switch that it is in.
     place: u64,
-    /// From the low end: path (16 bits), bytes on the link (16), class (8), flags (8), links crossed or being
-    /// crossed (8): on a source route also the place in the list of hops; where it was trimmed (2).
+    /// Bits from the low end: path (16), bytes on the link (16), class (8), flags (8), links crossed or being crossed
+    /// (8; on a source route also the position in the list of hops), place of trimming (2).
     traits: u64,
 }
 
@@ -36,31 +36,31 @@ const LINKS: u32 = 48;
 const TRIMMED: u32 = 56;
 
 const NO_CONTENT: u32 = u32::MAX;
-/// Marks the content of packets between switches.
+/// Marks the content slot of packets between switches.
 const MESSAGE: u32 = 1 << 31;
 
-/// Fewer bytes on a link than any packet has: what the look-ahead of the fabric is computed for.
+/// Lower bound of the bytes of a packet on a link, from which the look-ahead of the fabric is computed.
 pub(crate) const MIN_WIRE_BYTES: u16 = 40;
 
-/// Marking is allowed.
+/// The packet may be marked.
 pub(crate) const ECN_CAPABLE: u8 = 1;
 /// Congestion Experienced.
 pub(crate) const CE: u8 = 1 << 1;
-/// Will not arrive: its link failed.
+/// The packet will not arrive, because its link failed.
 pub(crate) const LOST: u8 = 1 << 2;
-/// Arrives with a bad checksum.
+/// The packet arrives with a bad checksum.
 pub(crate) const CORRUPT: u8 = 1 << 3;
-/// A pause frame; `path` holds the class, `PFC_RESUME` tells which kind.
+/// A pause frame. `path` holds the class, and `PFC_RESUME` distinguishes resume from pause.
 pub(crate) const PFC: u8 = 1 << 4;
 /// The pause frame ends the pause.
 pub(crate) const PFC_RESUME: u8 = 1 << 5;
-/// On a source route: the path is one of the receiver's to the sender, taken backwards.
+/// On a source route: the path is one from the receiver to the sender, taken backwards.
 pub(crate) const REVERSED: u8 = 1 << 6;
-/// A switch without room may take its payload and send the rest on.
+/// A switch without room may drop the payload and forward the header.
 const TRIMMABLE: u8 = 1 << 7;
 
 impl Header {
-    /// A packet about to enter the fabric, of 40 bytes to 64 KiB.
+    /// Creates a packet that is about to enter the fabric, of 40 bytes to 64 KiB.
     pub fn new(
         src: HostId,
         dst: HostId,
@@ -83,34 +83,34 @@ impl Header {
         }
     }
 
-    /// The same, on the way back of the path: where sources choose routes, an answer goes backwards over the links that
-    /// led to it.
+    /// Makes the packet take its path backwards. With source routes, an acknowledgement then crosses the links of the
+    /// data in reverse.
     #[inline(always)]
     pub fn reversed(mut self) -> Self {
         self.set(REVERSED);
         self
     }
 
-    /// The same, with a payload that switches may take where they have no room for it.
+    /// Allows switches without room to drop the payload.
     #[inline(always)]
     pub fn trimmable(mut self) -> Self {
         self.set(TRIMMABLE);
         self
     }
 
-    /// Whether switches may take its payload.
+    /// Returns true if switches may drop the payload.
     pub(crate) fn is_trimmable(&self) -> bool {
         self.is(TRIMMABLE)
     }
 
-    /// What is left of it: as many bytes, in the class of control.
+    /// Returns the trimmed packet: `wire_bytes` long, in the control class.
     pub(crate) fn trimmed(&self, wire_bytes: u16, at: TrimmedAt) -> Self {
         let kept = self.traits & !(0xffff << WIRE_BYTES | 0xff << CLASS | u64::from(TRIMMABLE) << FLAGS);
         let at = 1 + at as u64;
         Header { traits: kept | u64::from(wire_bytes) << WIRE_BYTES | at << TRIMMED, ..*self }
     }
 
-    /// Where its payload was taken; `None`: it has it.
+    /// Returns the place where the payload was dropped, or `None` if the packet still has it.
     #[inline(always)]
     pub fn trimmed_at(&self) -> Option<TrimmedAt> {
         match self.traits >> TRIMMED {
@@ -120,52 +120,52 @@ impl Header {
         }
     }
 
-    /// Sending host.
+    /// Returns the sending host.
     #[inline(always)]
     pub fn src(&self) -> HostId {
         HostId(self.ends as u32)
     }
 
-    /// Receiving host.
+    /// Returns the receiving host.
     #[inline(always)]
     pub fn dst(&self) -> HostId {
         HostId((self.ends >> 32) as u32)
     }
 
-    /// Path entropy: the UDP source port of the path.
+    /// Returns the path entropy: the UDP source port of the path.
     #[inline(always)]
     pub fn path(&self) -> PathId {
         PathId(self.traits as u16)
     }
 
-    /// Bytes on the link, headers, preamble and gap included.
+    /// Returns the bytes on the link, including headers, preamble and gap.
     #[inline(always)]
     pub fn wire_bytes(&self) -> u16 {
         (self.traits >> WIRE_BYTES) as u16
     }
 
-    /// Traffic class: 0 control, above it data.
+    /// Returns the traffic class: 0 is control, the others are data.
     #[inline(always)]
     pub fn class(&self) -> u8 {
         (self.traits >> CLASS) as u8
     }
 
-    /// Switches a delivered packet has passed.
+    /// Returns the number of switches that a delivered packet has passed.
     pub fn hops(&self) -> u8 {
         self.links().saturating_sub(1)
     }
 
-    /// Whether switches may mark it.
+    /// Returns true if switches may mark the packet.
     pub fn ecn_capable(&self) -> bool {
         self.is(ECN_CAPABLE)
     }
 
-    /// Whether a switch marked it Congestion Experienced.
+    /// Returns true if a switch marked the packet Congestion Experienced.
     pub fn congestion_experienced(&self) -> bool {
         self.is(CE)
     }
 
-    /// Whether any of these flags is set.
+    /// Returns true if any of these flags is set.
     #[inline(always)]
     pub(crate) fn is(&self, flags: u8) -> bool {
         self.traits >> FLAGS & u64::from(flags) != 0
@@ -180,7 +180,7 @@ impl Header {
         self.traits |= u64::from(flags) << FLAGS;
     }
 
-    /// Links crossed or being crossed.
+    /// Returns the number of links crossed or being crossed.
     #[inline(always)]
     pub(crate) fn links(&self) -> u8 {
         (self.traits >> LINKS) as u8
@@ -201,18 +201,18 @@ impl Header {
         Header { place: self.place & !0xffff_ffff | u64::from(content), ..self }
     }
 
-    /// A packet that a switch makes for another one: the place of its content is a slot of theirs.
+    /// Creates a packet from one switch to another. Its content is in a slot of the balancer.
     pub(crate) fn message(src: HostId, dst: HostId, path: PathId, wire_bytes: u32, slot: u32) -> Self {
         Header::new(src, dst, path, wire_bytes, 0, false).with_message(slot)
     }
 
-    /// The same packet of a switch, with its content in this slot.
+    /// Returns the same packet between switches with its content in another slot.
     pub(crate) fn with_message(self, slot: u32) -> Self {
         debug_assert!(slot < MESSAGE - 1);
         self.with_content(MESSAGE | slot)
     }
 
-    /// Whether it carries something of the hosts': not what switches tell each other, nor a pause frame.
+    /// Returns true if the packet carries a host's content, unlike packets between switches and pause frames.
     pub(crate) fn has_content(&self) -> bool {
         self.place as u32 & MESSAGE == 0
     }
@@ -226,7 +226,7 @@ impl Header {
         self.place as u32 & !MESSAGE
     }
 
-    /// As if it had come in by this port.
+    /// Returns the packet as if it had arrived by this port.
     pub(crate) fn with_ingress(self, ingress: PortId) -> Self {
         Header { place: self.place & 0xffff_ffff | u64::from(ingress) << 32, ..self }
     }
@@ -236,14 +236,14 @@ impl Header {
         self.place as u32 as usize
     }
 
-    /// On a link into port `ingress`, to arrive at `arrival`.
+    /// Returns the packet on a link into port `ingress`, with its arrival time.
     #[inline(always)]
     pub(crate) fn on_link(&self, ingress: PortId, arrival: Time) -> Self {
         Header {
             arrival_ps: arrival.as_ps(),
             ends: self.ends,
             place: self.place & 0xffff_ffff | u64::from(ingress) << 32,
-            // Would overflow at 256, which no packet crosses: it would count as caught in a loop before.
+            // The sum would overflow after 255 links. A packet is dropped as looping before that.
             traits: self.traits + (1 << LINKS),
         }
     }
@@ -262,10 +262,10 @@ impl std::fmt::Debug for Header {
     }
 }
 
-/// What the packets alive carry. The fabric never looks at it; only the ends touch it.
+/// Contents of the packets inside the fabric. The fabric never reads them; only hosts and middleboxes do.
 pub(crate) struct Contents<P> {
     slots: Vec<P>,
-    /// Last freed, first used: it is the one most likely in a cache.
+    /// Free slots. The last one freed is used first, because it is most likely in cache.
     free: Vec<u32>,
 }
 
@@ -274,7 +274,7 @@ impl<P: Copy> Contents<P> {
         Contents { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Bytes on the heap.
+    /// Returns the allocated bytes.
     pub(crate) fn bytes(&self) -> u64 {
         (self.slots.capacity() * size_of::<P>() + self.free.capacity() * size_of::<u32>()) as u64
     }
@@ -304,7 +304,7 @@ impl<P: Copy> Contents<P> {
         self.free.push(header.content() as u32);
     }
 
-    /// Begins to load what a packet carries.
+    /// Prefetches the content of a packet.
     #[inline(always)]
     pub(crate) fn prefetch(&self, header: &Header) {
         if let Some(content) = self.slots.get(header.content()) {
@@ -312,7 +312,7 @@ impl<P: Copy> Contents<P> {
         }
     }
 
-    /// Begins to load the place of a content that comes later.
+    /// Prefetches the slot that will be used after `ahead` other insertions.
     #[inline(always)]
     pub(crate) fn prefetch_free(&self, ahead: usize) {
         let slot = self.free.len().checked_sub(1 + ahead).map(|index| self.free[index]);

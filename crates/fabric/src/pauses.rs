@@ -1,4 +1,4 @@
-//! Ports that their neighbours pause: priority flow control at the paused end.
+//! Priority flow control at the paused end: ports whose peers pause them.
 
 use pathweave_units::{HostId, Time};
 
@@ -8,7 +8,7 @@ use crate::port::{BOXED, CONTROLLED, STORM};
 use crate::transit::Transit;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// A pause frame from the neighbour at the far end of a port's cable.
+    /// Handles a pause frame from the peer of a port.
     pub(crate) fn on_pause_frame(&mut self, now: Time, port: PortId, frame: &Header) -> Step {
         let class = frame.path().0 as u8;
         if !frame.is(PFC_RESUME) {
@@ -22,7 +22,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     }
 
     pub(crate) fn pause(&mut self, now: Time, id: PortId, class: u8) {
-        // What has begun up to now goes out.
+        // Services that begin up to now still run.
         self.advance(now, id);
         let port = &mut self.lines.ports[id as usize];
         if port.paused >> class & 1 != 0 {

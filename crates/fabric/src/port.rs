@@ -6,58 +6,58 @@ use crate::link::LinkSpec;
 use crate::packet::{Header, PortId};
 use crate::ring::Ring;
 
-/// The link is down: what is sent vanishes.
+/// The link is down: packets sent are lost.
 pub(crate) const DOWN: u8 = 1;
-/// A host's port that is on the list of those with packets queued.
+/// A host's port that is on the list of ports with packets queued.
 pub(crate) const LISTED: u8 = 1 << 1;
-/// Paused by a broken neighbour, whatever resume frames say.
+/// Paused by a broken peer, and not resumed by resume frames.
 pub(crate) const STORM: u8 = 1 << 2;
 
-/// Its switch has a middlebox.
+/// The switch of the port has a middlebox.
 pub(crate) const BOXED: u8 = 1 << 3;
-/// Its link leads to another site.
+/// The link of the port leads to another site.
 pub(crate) const WAN: u8 = 1 << 4;
 
-/// In `backlog` and `paused`, beside the classes: the queue a middlebox keeps for flows it throttles.
+/// A bit of `backlog` and `paused` beside the classes: the queue of a middlebox for flows that it throttles.
 pub(crate) const CONTROLLED: u8 = 1 << 7;
 
-/// A port with all that a hop looks at: two cache lines for the usual two classes, the second one mostly for a packet
-/// that has to wait.
+/// A port with all state that a hop uses. It has two cache lines for the usual two classes; the second one is used
+/// mostly by packets that have to wait.
 #[repr(C, align(64))]
 pub(crate) struct Port<const C: usize> {
-    /// When the transmitter is free again.
+    /// Time at which the transmitter is free again.
     pub(crate) tx_free: Time,
     pub(crate) queued_bytes: [u32; C],
-    /// Classes with packets queued, a bit each.
+    /// Classes with packets queued, one bit each.
     pub(crate) backlog: u8,
-    /// Classes the neighbour has paused.
+    /// Classes that the peer has paused, one bit each.
     pub(crate) paused: u8,
     pub(crate) flags: u8,
-    /// The node this port belongs to.
+    /// Node that the port belongs to.
     pub(crate) node: u32,
-    /// The port at the far end of the cable, and its node.
+    /// Port at the far end of the cable, and its node.
     pub(crate) peer: PortId,
     pub(crate) peer_node: u32,
-    /// Of its [`LinkSpec`].
+    /// Copies of fields of the port's [`LinkSpec`].
     delay: Duration,
     ps_per_byte: u32,
-    /// Queues above this may be marked; [`u32::MAX`] where marking is off.
+    /// Queue length above which packets may be marked; [`u32::MAX`] if marking is off.
     pub(crate) mark_above_bytes: u32,
     pub(crate) sent_packets: u64,
-    /// By class.
+    /// Queue of each class.
     pub(crate) queues: [Ring<Header>; C],
     pub(crate) sent_bytes: u64,
     /// Largest queue so far, all classes together.
     pub(crate) max_queue_bytes: u32,
-    /// Index of its [`LinkSpec`].
+    /// Index of the port's [`LinkSpec`].
     pub(crate) spec: u16,
-    /// Of the frame on its transmitter, or the last one there; 0 where that is no data.
+    /// Size of the frame in transmission or last transmitted; 0 if it is no data.
     sending_data_bytes: u16,
 }
 
 const _: () = assert!(size_of::<Port<2>>() == 128);
 
-/// A length that no queue has.
+/// Queue length that is never exceeded.
 const UNMARKED: u32 = u32::MAX;
 
 impl<const C: usize> Port<C> {
@@ -83,7 +83,7 @@ impl<const C: usize> Port<C> {
         }
     }
 
-    /// From now on its link is of this kind, and it marks or not. Only switches do.
+    /// Sets the kind of the port's link, and whether the port marks. Only ports of switches mark.
     pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec], marks: bool) {
         let spec = &specs[usize::from(index)];
         self.spec = index;
@@ -95,7 +95,7 @@ impl<const C: usize> Port<C> {
         };
     }
 
-    /// Whether it marks at some length of its queue.
+    /// Returns true if the port marks at some length of its queue.
     pub(crate) fn marks(&self) -> bool {
         self.mark_above_bytes != UNMARKED
     }
@@ -109,14 +109,14 @@ impl<const C: usize> Port<C> {
         self.flags & flag != 0
     }
 
-    /// Classes that have something to send and may, a bit each.
+    /// Returns the classes that have packets to send and are not paused, one bit each.
     #[inline(always)]
     pub(crate) fn eligible(&self) -> u8 {
         self.backlog & !self.paused
     }
 
-    /// A packet of this class comes at `now` to a port that is up to date. Whether it is its turn at once: nothing that
-    /// may be served waits where the transmitter is free, so unless its class is paused.
+    /// Returns true if a packet of this class that arrives at `now` is served at once. The port is up to date: if its
+    /// transmitter is free, no eligible packet waits. So the packet is served unless its class is paused.
     #[inline(always)]
     pub(crate) fn is_turn_of(&mut self, class: usize, now: Time) -> bool {
         let idle = self.tx_free <= now;
@@ -124,11 +124,11 @@ impl<const C: usize> Port<C> {
         idle & (self.paused >> class & 1 == 0)
     }
 
-    /// The classes of which one is served next, if that service begins up to `now`.
+    /// Returns the eligible classes, if a service begins up to `now`.
     #[inline(always)]
     pub(crate) fn serves_by(&self, now: Time) -> Option<u8> {
         let eligible = self.eligible();
-        // One branch: either half alone is a coin toss.
+        // One branch for both conditions, because each alone is unpredictable.
         if (eligible == 0) | (self.tx_free > now) { None } else { Some(eligible) }
     }
 
@@ -137,13 +137,14 @@ impl<const C: usize> Port<C> {
         self.queued_bytes.iter().sum()
     }
 
-    /// Whether a class's queue is in reach of marking. No branch hangs on the class, which is a coin toss.
+    /// Returns true if a class's queue is long enough for marking. There is no branch on the class, which is
+    /// unpredictable.
     #[inline(always)]
     pub(crate) fn may_mark(&self, class: usize) -> bool {
         (class > 0) & (self.queued_bytes[class] > self.mark_above_bytes)
     }
 
-    /// Puts a packet behind those of its class.
+    /// Appends a packet to the queue of its class.
     #[inline(always)]
     pub(crate) fn push(&mut self, class: usize, header: &Header) {
         self.queues[class].push(*header);
@@ -152,7 +153,7 @@ impl<const C: usize> Port<C> {
         self.max_queue_bytes = self.max_queue_bytes.max(self.total_queued_bytes());
     }
 
-    /// Takes the first packet of a class in `backlog`.
+    /// Removes the first packet of a class in `backlog`.
     #[inline(always)]
     pub(crate) fn pop(&mut self, class: usize) -> Header {
         let header = self.queues[class].pop();
@@ -161,7 +162,7 @@ impl<const C: usize> Port<C> {
         header
     }
 
-    /// Takes the last packet of a class in `backlog`.
+    /// Removes the last packet of a class in `backlog`.
     pub(crate) fn pop_newest(&mut self, class: usize) -> Header {
         let header = self.queues[class].pop_back();
         self.backlog &= !(u8::from(self.queues[class].is_empty()) << class);
@@ -169,29 +170,29 @@ impl<const C: usize> Port<C> {
         header
     }
 
-    /// Bytes of the data packet that is being sent, which is in no queue any more. The port is up to date.
+    /// Returns the size of the data packet in transmission, which is in no queue any more. The port is up to date.
     pub(crate) fn data_being_sent(&self, now: Time) -> u16 {
         if self.tx_free > now { self.sending_data_bytes } else { 0 }
     }
 
-    /// The most that [`Port::data_being_sent`] can say from now on without another service.
+    /// Returns an upper bound of [`Port::data_being_sent`] until the next service.
     pub(crate) fn most_data_being_sent(&self) -> u16 {
         self.sending_data_bytes
     }
 
-    /// Begins to load the packets served next.
+    /// Prefetches the packets that are served next.
     #[inline(always)]
     pub(crate) fn prefetch_waiting(&self) {
         self.queues.iter().for_each(Ring::prefetch_first::<2>);
     }
 
-    /// Begins to load the place of the packet that comes next.
+    /// Prefetches the slot of the next packet to be queued.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {
         self.queues[1.min(C - 1)].prefetch_end();
     }
 
-    /// Lets the transmitter send a packet from when it is free; returns when it is at the far end.
+    /// Starts the transmission of a packet when the transmitter is free. Returns the arrival time at the far end.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, header: &Header, specs: &[LinkSpec]) -> Time {
         let wire_bytes = header.wire_bytes();
@@ -212,15 +213,15 @@ pub struct PortStats {
     pub tx_bytes: u64,
     /// Packets sent onto the link.
     pub tx_packets: u64,
-    /// Packets lost here: refused by the buffer, on a dead link, or by an impairment.
+    /// Packets lost at this port: refused by the buffer, on a dead link, or by an impairment.
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced.
     pub marked_packets: u64,
-    /// Packets whose header alone was sent on, for want of room.
+    /// Packets whose header alone was forwarded, for want of room.
     pub trimmed_packets: u64,
     /// Largest queue, all classes together, in bytes.
     pub max_queue_bytes: u64,
-    /// Times the neighbour paused this port.
+    /// Number of times that the peer paused this port.
     pub pauses: u64,
     /// Total time with a class paused.
     pub paused: Duration,

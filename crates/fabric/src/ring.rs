@@ -1,18 +1,19 @@
-//! A first-in-first-out queue in one piece of memory, so that what is taken next lies beside what was taken before.
+//! A FIFO queue in contiguous memory, so that successive elements are adjacent.
 
 use crate::prefetch::prefetch;
 
-/// A ring of a power of two of places, doubled when it is full and never shrunk. Leaner than `VecDeque`: every packet
-/// passes two of these a hop.
+/// A ring with a power of two of slots, doubled when it is full and never shrunk. It is leaner than `VecDeque`,
+/// because every packet passes two of them a hop.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
     places: Box<[T]>,
-    /// Counts of elements taken and put since it was last empty, modulo 2^32; the low bits are places.
+    /// Numbers of elements removed and appended since the ring was last empty, modulo 2^32. The low bits are slot
+    /// indices.
     head: u32,
     tail: u32,
 }
 
-/// Places of the first allocation.
+/// Number of slots of the first allocation.
 pub(crate) const FIRST_PLACES: usize = 8;
 
 impl<T: Copy> Ring<T> {
@@ -25,7 +26,7 @@ impl<T: Copy> Ring<T> {
         self.head == self.tail
     }
 
-    /// Places it has, used or not.
+    /// Returns the number of slots, used or not.
     pub(crate) fn places(&self) -> usize {
         self.places.len()
     }
@@ -35,19 +36,19 @@ impl<T: Copy> Ring<T> {
         count as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// The element taken next.
+    /// Returns the first element.
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<&T> {
         if self.is_empty() { None } else { self.places.get(self.place(self.head)) }
     }
 
-    /// The element put last.
+    /// Returns the last element.
     #[inline(always)]
     pub(crate) fn back(&self) -> Option<&T> {
         if self.is_empty() { None } else { self.places.get(self.place(self.tail.wrapping_sub(1))) }
     }
 
-    /// Begins to load the first elements, two to a cache line as packets are.
+    /// Prefetches the first elements. Packets are two to a cache line.
     #[inline(always)]
     pub(crate) fn prefetch_first<const LINES: u32>(&self) {
         for line in 0..LINES {
@@ -55,7 +56,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Begins to load the place of the element that comes next.
+    /// Prefetches the slot of the next element to be appended.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {
         self.back().into_iter().for_each(prefetch);
@@ -71,19 +72,19 @@ impl<T: Copy> Ring<T> {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Takes the next element of a ring that is not empty.
+    /// Removes the first element of a ring that is not empty.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> T {
         debug_assert!(!self.is_empty());
         let element = self.places[self.place(self.head)];
         let head = self.head.wrapping_add(1);
-        // An empty queue begins anew where it began before: those places are the most likely to be in a cache.
+        // An empty ring starts again at slot 0, because the first slots are most likely in cache.
         let empty = head == self.tail;
         (self.head, self.tail) = if empty { (0, 0) } else { (head, self.tail) };
         element
     }
 
-    /// Takes the element put last out of a ring that is not empty.
+    /// Removes the last element of a ring that is not empty.
     pub(crate) fn pop_back(&mut self) -> T {
         debug_assert!(!self.is_empty());
         self.tail = self.tail.wrapping_sub(1);
@@ -94,7 +95,7 @@ impl<T: Copy> Ring<T> {
         element
     }
 
-    /// Doubles the places; `filler` goes into those not used yet.
+    /// Doubles the number of slots. `filler` initializes the unused ones.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, filler: T) {
@@ -108,13 +109,13 @@ impl<T: Copy> Ring<T> {
         self.places = grown.into_boxed_slice();
     }
 
-    /// The element `n` behind the one taken next, or some other; for who wants to load it.
+    /// Returns the element at distance `n` after the first, or an arbitrary one. Only for prefetching.
     #[inline(always)]
     pub(crate) fn peek(&self, n: u32) -> Option<&T> {
         self.places.get(self.place(self.head.wrapping_add(n)))
     }
 
-    /// From the next to the last.
+    /// Iterates from the first element to the last.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let count = self.tail.wrapping_sub(self.head);
         (0..count).map(|n| &self.places[self.place(self.head.wrapping_add(n))])
@@ -135,7 +136,7 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Some means put, none means take, from the front or the back; counts that wrap included.
+        /// `Some` appends, `None` removes from the front or the back. The counts may wrap.
         #[test]
         fn behaves_like_a_deque(
             start: u32,

@@ -1,4 +1,4 @@
-//! Windows: taking NICs and switches through all that happens in one.
+//! Simulation of NICs and switches through one window.
 
 use pathweave_units::{HostId, Time};
 
@@ -9,11 +9,11 @@ use crate::packet::{CORRUPT, Header, LOST, PFC, PortId};
 use crate::port::{DOWN, LISTED};
 use crate::window::Window;
 
-/// Packets on the link into a host of which what they carry is loaded ahead of their turn.
+/// Number of packets on the link into a host by which prefetching of contents runs ahead.
 pub const ARRIVALS_AHEAD: u32 = 6;
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Simulates everything but the hosts through all that happens before `end`.
+    /// Simulates everything except the hosts up to `end`.
     pub fn run_until(&mut self, end: Time) {
         let Some(last) = end.as_ps().checked_sub(1).map(Time::from_ps) else { return };
         self.serve_nics(last);
@@ -34,7 +34,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.active = active;
     }
 
-    /// Starts what services of hosts' ports begin up to `last`.
+    /// Starts the services of hosts' ports that begin up to `last`.
     fn serve_nics(&mut self, last: Time) {
         let mut nic_due = Time::MAX;
         self.busy_nics.retain(|&id| {
@@ -52,7 +52,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.lines.wires.nic_due = nic_due;
     }
 
-    /// Takes a switch through everything that happens there before `end`.
+    /// Simulates a switch up to `end`.
     fn run_switch(&mut self, end: Time, switch: u32) {
         let mut window = std::mem::replace(&mut self.window, Window::new());
         let last = Time::from_ps(end.as_ps() - 1);
@@ -85,8 +85,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         *self.transit.lines.wires.due_of_switch(switch) = next_arrival.min(next_service);
     }
 
-    /// Takes a switch through the window in order of time. Returns when the next service begins, or what it does by the
-    /// clock.
+    /// Simulates a switch through the window in order of time. Returns the time of the next service or clock event.
     fn run_in_order<const HASH: bool>(&mut self, last: Time, switch: u32, window: &mut Window<C>) -> Time {
         window.sort_by_time();
         for header in window.by_time() {
@@ -112,7 +111,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.finish(last, switch).min(self.balancing.balancer.alarm(switch))
     }
 
-    /// Takes a switch with a middlebox through the window. Returns when something happens there next, but for arrivals.
+    /// Simulates a switch with a middlebox through the window. Returns the time of its next event other than an
+    /// arrival.
     fn run_boxed(&mut self, last: Time, switch: u32, window: &mut Window<C>) -> Time {
         window.sort_by_time();
         for header in window.by_time() {
@@ -147,7 +147,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
     }
 
-    /// The first packet on the link into a host's port has arrived there.
+    /// Handles the arrival of the first packet on the link into a host's port.
     #[inline(always)]
     pub fn on_arrival(&mut self, now: Time, port: PortId) -> Step {
         let lines = &mut self.transit.lines;
@@ -163,7 +163,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         Step::Delivered { host: HostId(lines.ports[port as usize].node), port, packet: Arrived(header) }
     }
 
-    /// A packet has come into a switch that may not have come through, or a pause frame: returns what is to be forwarded.
+    /// Handles an arrival at a switch that may be a pause frame or a lost packet. Returns the packet to forward, if
+    /// any.
     #[cold]
     fn inspect(&mut self, now: Time, mut header: Header) -> Option<Header> {
         let ingress = header.ingress();
@@ -178,7 +179,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         None
     }
 
-    /// A pause frame, or a packet that does not count as arrived.
+    /// Handles a pause frame, or a packet that was lost or corrupted.
     #[cold]
     fn on_special_arrival(&mut self, now: Time, ingress: PortId, header: &Header) -> Step {
         if header.is(PFC) {
@@ -200,7 +201,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         Step::Done
     }
 
-    /// A packet is lost at `port`.
+    /// Records the loss of a packet at `port`.
     #[cold]
     pub(crate) fn lose(&mut self, now: Time, port: PortId, header: &Header, reason: DropReason) {
         self.transit.lose(&mut self.balancing, now, port, header, reason);

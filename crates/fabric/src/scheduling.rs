@@ -1,12 +1,12 @@
-//! Which class a port serves next: control first, then the data classes by deficit round robin.
+//! Scheduling of the classes of a port: control first, then the data classes by deficit round robin.
 
 use crate::packet::PortId;
 use crate::port::Port;
 
-/// Bytes a class of weight 1 may send in a round; at least a frame, so that every round serves every class.
+/// Bytes that a class of weight 1 may send in a round. At least one frame, so that every round serves every class.
 const QUANTUM_BYTES: i64 = 9_216;
 
-/// Deficit round robin (Shreedhar and Varghese, 1995) of one port's data classes.
+/// State of deficit round robin (Shreedhar and Varghese, 1995) for the data classes of one port.
 #[derive(Clone, Debug)]
 pub(crate) struct Deficit<const C: usize> {
     credit_bytes: [i64; C],
@@ -19,9 +19,9 @@ impl<const C: usize> Default for Deficit<C> {
     }
 }
 
-/// Schedules the classes of all ports.
+/// Scheduler for the classes of all ports.
 pub(crate) struct Scheduler<const C: usize> {
-    /// By port; empty where there is one data class.
+    /// Round-robin state of each port; empty if there is one data class.
     round_robin: Vec<Deficit<C>>,
     weights: [u32; C],
 }
@@ -31,11 +31,11 @@ impl<const C: usize> Scheduler<C> {
         Scheduler { round_robin: if C > 2 { vec![Deficit::default(); ports] } else { Vec::new() }, weights }
     }
 
-    /// The class to serve among the `eligible` ones (a bit each, not 0).
+    /// Returns the class to serve among the `eligible` ones (one bit each, not 0).
     #[inline(always)]
     pub(crate) fn next_class(&mut self, id: PortId, port: &Port<C>, eligible: u8) -> usize {
         if C <= 2 || eligible & 1 != 0 {
-            // 0 if it waits, else 1.
+            // 0 if control waits, else 1.
             usize::from(eligible & 1 == 0)
         } else {
             self.next_data_class(id, port, eligible)
@@ -44,7 +44,7 @@ impl<const C: usize> Scheduler<C> {
 
     fn next_data_class(&mut self, id: PortId, port: &Port<C>, eligible: u8) -> usize {
         if eligible.is_power_of_two() {
-            // Alone, a class neither needs nor earns credit.
+            // A class that is alone neither needs nor earns credit.
             return eligible.trailing_zeros() as usize;
         }
         let deficit = &mut self.round_robin[id as usize];

@@ -1,4 +1,4 @@
-//! The places of packets at an instant, for observers.
+//! Positions of packets at an instant, for observers.
 
 use crate::fabric::Fabric;
 use crate::packet::{Header, LOST, PFC, PortId};
@@ -7,16 +7,16 @@ use crate::port::DOWN;
 /// The reason why a packet is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Packets before it.
+    /// Other packets are before it in the queue.
     Queued,
-    /// PFC, which has paused its class.
+    /// PFC has paused the packet's class.
     Paused,
 }
 
 /// The reason why a port sends no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Its link is down.
+    /// The link of the port is down.
     Down,
     /// PFC has paused a data class.
     Paused,
@@ -27,7 +27,7 @@ fn has_content(header: &Header) -> bool {
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// The packets queued at a port, each with what keeps it there. The port is to be settled.
+    /// Iterates over the packets queued at a port, each with the reason. The port must have been settled.
     pub fn waiting_at(&self, port: PortId) -> impl Iterator<Item = (&Header, &P, Held)> {
         let at = &self.transit.lines.ports[port as usize];
         let queues = at.queues.iter().enumerate().flat_map(|(class, queue)| {
@@ -38,19 +38,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         ours.map(|(header, held)| (header, self.transit.contents.get(header), held))
     }
 
-    /// The packets on the link into a port, but for those that will not arrive.
+    /// Iterates over the packets on the link into a port, without those that will not arrive.
     pub fn travelling_into(&self, port: PortId) -> impl Iterator<Item = (&Header, &P)> {
         let packets = self.transit.lines.wires.links[port as usize].packets();
         let arrive = packets.filter(|header| !header.is(PFC | LOST) && has_content(header));
         arrive.map(|header| (header, self.transit.contents.get(header)))
     }
 
-    /// The port at the other end of a port's link.
+    /// Returns the port at the other end of a port's link.
     pub fn peer(&self, port: PortId) -> PortId {
         self.transit.lines.ports[port as usize].peer
     }
 
-    /// The reason why a port sends no data, if there is one.
+    /// Returns the reason why a port sends no data, if there is one.
     pub fn stopped(&self, port: PortId) -> Option<Stopped> {
         let at = &self.transit.lines.ports[port as usize];
         if at.is(DOWN) {

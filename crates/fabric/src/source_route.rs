@@ -1,30 +1,29 @@
-//! Source routes: the packet's source has chosen every hop.
+//! Source routes: the source of a packet chooses every hop.
 //!
-//! A path of a pair of hosts is a list of egress ports. A packet carries its two ends, the number of its path and how
-//! many links it has crossed, which it does anyway, so a source route costs its header nothing: a switch looks up where
-//! in the list the packet is. Hosts of one switch have the same paths up to the last hop, so there is one list for each
-//! pair of *edges* (switches with hosts) and none for a pair of hosts.
+//! A path of a pair of hosts is a list of egress ports. A packet carries its two ends, the number of its path, and
+//! the number of links that it has crossed, all of which it carries anyway. A source route therefore needs no space
+//! in the header: a switch finds the packet's position in the list. Hosts of one switch have the same paths up to the
+//! last hop, so there is one list for each pair of *edges* (switches with hosts) and none for a pair of hosts.
 
 use pathweave_units::{HostId, PathId};
 
 use crate::packet::{Header, PortId, REVERSED};
 
-/// The egress ports at the two ends of a cable that a route crosses: at its near end, and at its far end for the way
-/// back.
+/// Egress ports at the two ends of a cable on a route: at its near end, and at its far end for the reverse direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteHop {
-    /// Taken by packets of the path.
+    /// Egress port for packets of the path.
     pub out: PortId,
-    /// Taken by answers to them.
+    /// Egress port for acknowledgements of these packets.
     pub back: PortId,
 }
 
-/// Where a host is attached.
+/// Attachment of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its edge, counted from 0.
+    /// Edge of the host, counted from 0.
     pub edge: u32,
-    /// The egress ports of switches that lead to it, by its NIC port.
+    /// Egress ports of switches that lead to the host, by its NIC port.
     pub ports: Vec<PortId>,
 }
 
@@ -33,11 +32,11 @@ pub struct Attachment {
 pub struct RoutePath<R> {
     /// NIC ports of the hosts at its two ends.
     pub ends: [u8; 2],
-    /// The cables between its edges; none where both are one switch.
+    /// Cables between its edges; empty if both are one switch.
     pub hops: R,
 }
 
-/// The lists of hops of all paths.
+/// Lists of hops of all paths.
 #[derive(Clone, Debug)]
 pub struct SourceRoutes {
     /// Edge of each host.
@@ -56,7 +55,7 @@ pub struct SourceRoutes {
 }
 
 impl SourceRoutes {
-    /// Without any path between edges yet. Add them with [`SourceRoutes::add_pair`].
+    /// Creates routes without any path between edges. Paths are added with [`SourceRoutes::add_pair`].
     pub fn new(hosts: Vec<Attachment>, edges: u32) -> Self {
         assert!(hosts.iter().all(|host| host.edge < edges), "a host at an edge beyond {edges}");
         let edge_of = hosts.iter().map(|host| host.edge).collect();
@@ -77,7 +76,7 @@ impl SourceRoutes {
         }
     }
 
-    /// Adds the paths of the next pair of edges; pairs come by first edge, then by second.
+    /// Adds the paths of the next pair of edges. Pairs are ordered by first edge, then by second.
     pub fn add_pair<R: IntoIterator<Item = RouteHop>>(
         &mut self,
         paths: impl IntoIterator<Item = RoutePath<R>>,
@@ -92,17 +91,17 @@ impl SourceRoutes {
         debug_assert!(self.first_path.len() as u64 <= u64::from(self.edges) * u64::from(self.edges) + 1);
     }
 
-    /// Pairs of edges.
+    /// Returns the number of pairs of edges.
     pub(crate) fn pairs(&self) -> usize {
         self.first_path.len() - 1
     }
 
-    /// The pair of the edges of two hosts.
+    /// Returns the pair of the edges of two hosts.
     pub(crate) fn pair(&self, src: HostId, dst: HostId) -> usize {
         (self.edge_of[src.index()] * self.edges + self.edge_of[dst.index()]) as usize
     }
 
-    /// The hops of the paths of a pair of edges.
+    /// Iterates over the paths of a pair of edges, each as its list of hops.
     pub(crate) fn paths_of(&self, pair: usize) -> impl Iterator<Item = &[RouteHop]> {
         (self.first_path[pair]..self.first_path[pair + 1]).map(|path| self.hops_of(path))
     }
@@ -111,7 +110,8 @@ impl SourceRoutes {
         &self.hops[self.first_hop[path as usize] as usize..self.first_hop[path as usize + 1] as usize]
     }
 
-    /// The port for a packet on a path, having crossed so many links; `None` where the pair has no such path.
+    /// Returns the port for a packet on a path that has crossed `crossed` links, or `None` if the pair has no such
+    /// path.
     pub(crate) fn port(&self, src: HostId, dst: HostId, path: u16, crossed: usize) -> Option<PortId> {
         let path = self.number(src, dst, PathId(path))?;
         Some(self.hops_of(path).get(crossed - 1).map_or_else(|| self.port_to(dst, path, 1), |hop| hop.out))
@@ -123,13 +123,13 @@ impl SourceRoutes {
         (number < self.first_path[pair + 1]).then_some(number)
     }
 
-    /// The port that leads to the host at an end of a path.
+    /// Returns the port that leads to the host at an end of a path.
     fn port_to(&self, host: HostId, path: u32, end: usize) -> PortId {
         let nic_port = u32::from(self.ends[path as usize][end]);
         self.to_host[(self.first_port[host.index()] + nic_port) as usize]
     }
 
-    /// The port for a packet at the switch it is in; `None` where the pair has no such path.
+    /// Returns the port for a packet at its present switch, or `None` if the pair has no such path.
     #[inline]
     pub(crate) fn choose(&self, header: &Header) -> Option<PortId> {
         let crossed = usize::from(header.links());
@@ -151,8 +151,9 @@ mod tests {
     use super::*;
     use pathweave_units::Time;
 
-    /// Edges 0 and 1, hosts 0 and 1 at the former (ports 10, 11), host 2 at the latter (port 20). From edge 0 to edge 1
-    /// a direct cable (12 to 21), and one over a third switch (13 to 30, 31 to 22). Edge 1 has none of its own back.
+    /// Edges 0 and 1, with hosts 0 and 1 at edge 0 (ports 10, 11) and host 2 at edge 1 (port 20). From edge 0 to edge
+    /// 1 lead a direct cable (12 to 21) and a path over a third switch (13 to 30, 31 to 22). There are no paths from
+    /// edge 1 to edge 0.
     fn routes() -> SourceRoutes {
         let at = |edge, port| Attachment { edge, ports: vec![port] };
         let mut routes = SourceRoutes::new(vec![at(0, 10), at(0, 11), at(1, 20)], 2);
@@ -171,7 +172,7 @@ mod tests {
         walk_by(&routes(), header, switches)
     }
 
-    /// The ports a packet takes at the switches on its way.
+    /// Returns the ports that a packet takes at successive switches.
     fn walk_by(routes: &SourceRoutes, mut header: Header, switches: usize) -> Vec<Option<PortId>> {
         (0..switches)
             .map(|_| {
@@ -199,8 +200,8 @@ mod tests {
         assert_eq!(walk(header(1, 0, 0).reversed(), 1), [Some(10)]);
     }
 
-    /// Hosts 0 and 1 with two NIC ports each, at switches of edges 0 and 1 (ports 10 and 11, 20 and 21). Path 0 leads from port 0
-    /// to port 1 over a cable (12 to 22), path 1 from port 1 to port 0 over another (13 to 23).
+    /// Hosts 0 and 1 with two NIC ports each, at switches of edges 0 and 1 (ports 10 and 11, 20 and 21). Path 0 leads
+    /// from port 0 to port 1 over a cable (12 to 22), path 1 from port 1 to port 0 over another (13 to 23).
     #[test]
     fn a_path_ends_at_its_own_nic_ports() {
         let at = |edge, ports| Attachment { edge, ports };

@@ -1,19 +1,19 @@
-//! Switches: their routes, the buffer that the ports of each share, and the accounts of what is in it.
+//! Switches: their routes, the buffer shared by the ports of each, and the accounts of that buffer.
 
 use crate::forwarding::{SwitchRoutes, ecmp_hash};
 use crate::packet::{Header, PortId};
 
-/// Switches a packet may pass before it counts as caught in a loop.
+/// Number of switches that a packet may pass before it counts as caught in a loop.
 pub(crate) const MAX_HOPS: u8 = 64;
 
-/// What a switch holds that came *in* by a port. Apart from the port itself, since a hop looks at one port's queues and another
-/// one's account.
+/// Ingress account of a port: bytes in the switch's buffer that arrived *in* by it. Stored apart from the port, since
+/// a hop uses the queues of one port and the account of another.
 #[derive(Clone, Debug)]
 pub(crate) struct Held<const C: usize> {
     pub(crate) bytes: [u32; C],
-    /// Classes for which the neighbour behind the port is paused.
+    /// Classes for which the peer is paused, one bit each.
     pub(crate) xoff_sent: u8,
-    /// The neighbour is never paused.
+    /// True if the peer is never paused.
     pub(crate) lossy: bool,
 }
 
@@ -21,22 +21,22 @@ impl<const C: usize> Held<C> {
     pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0, lossy: false };
 }
 
-/// All switches of a fabric, and their rules for its buffers.
+/// All switches of a fabric, and the rules of their buffers.
 pub(crate) struct Switches<const C: usize> {
     pub(crate) each: Vec<Switch>,
-    /// By ingress port.
+    /// Ingress account of each port.
     pub(crate) held: Vec<Held<C>>,
-    /// Whether a full buffer pauses neighbours, or drops.
+    /// True if a full buffer pauses the upstream ports, false if it drops.
     pub(crate) pfc: bool,
-    /// How far below its threshold an account must fall before the neighbour resumes.
+    /// Distance below its threshold to which an account must fall before the peer resumes.
     pub(crate) xon_gap_bytes: u64,
-    /// Whether a port without room trims.
+    /// True if ports without room trim.
     pub(crate) trims: bool,
 }
 
 impl<const C: usize> Switches<C> {
-    /// Whether the buffer takes a packet for a queue with so much in it: always while there is space for lossless classes
-    /// and control, up to the dynamic threshold of its queue otherwise.
+    /// Returns true if the buffer admits a packet to a queue of `queued_bytes`. Lossless classes and control are
+    /// admitted while there is space, other classes up to the dynamic threshold of their queue.
     #[inline(always)]
     pub(crate) fn has_room(&self, switch: u32, queued_bytes: u32, class: usize, bytes: u64) -> bool {
         let at = &self.each[switch as usize];
@@ -46,13 +46,14 @@ impl<const C: usize> Switches<C> {
         self.pfc || class == 0 || u64::from(queued_bytes) + bytes <= at.queue_limit_bytes(at.used_bytes)
     }
 
-    /// Whether the memory of a switch has room, whatever its queues hold.
+    /// Returns true if the memory of a switch has room, whatever its queues hold.
     pub(crate) fn has_memory(&self, switch: u32, bytes: u64) -> bool {
         let at = &self.each[switch as usize];
         at.used_bytes + bytes <= at.buffer_bytes
     }
 
-    /// Takes a packet into the buffer. True if its account is over the threshold now, and its neighbour not paused.
+    /// Adds a packet to the buffer. Returns true if its ingress account is now over the threshold and the peer is not
+    /// paused.
     #[inline(always)]
     pub(crate) fn take_in(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
         let at = &mut self.each[switch as usize];
@@ -64,7 +65,7 @@ impl<const C: usize> Switches<C> {
         may_pause && u64::from(held.bytes[class]) > limit
     }
 
-    /// A packet has left the buffer. True if its neighbour is paused, and may have to be resumed.
+    /// Removes a packet from the buffer. Returns true if the peer is paused and may have to be resumed.
     #[inline(always)]
     pub(crate) fn let_out(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
         self.each[switch as usize].used_bytes -= u64::from(bytes);
@@ -73,7 +74,8 @@ impl<const C: usize> Switches<C> {
         held.xoff_sent >> class & 1 != 0
     }
 
-    /// Notes the pause of a neighbour whose account is over the threshold; false if it is not, or it cannot be paused.
+    /// Records a pause of the peer if its account is over the threshold. Returns false if it is not, or if the peer
+    /// cannot be paused.
     pub(crate) fn pauses(&mut self, switch: u32, ingress: PortId, class: usize) -> bool {
         let at = &mut self.each[switch as usize];
         let held = &mut self.held[ingress as usize];
@@ -86,7 +88,8 @@ impl<const C: usize> Switches<C> {
         true
     }
 
-    /// Notes the end of a neighbour's pause if its account is far enough below the threshold; false if it is not.
+    /// Records the end of the peer's pause if its account is far enough below the threshold. Returns false if it is
+    /// not.
     pub(crate) fn resumes(&mut self, switch: u32, ingress: PortId, class: usize) -> bool {
         let at = &mut self.each[switch as usize];
         let held = &mut self.held[ingress as usize];
@@ -100,27 +103,27 @@ impl<const C: usize> Switches<C> {
     }
 }
 
-/// A switch: routes and the buffer its ports share.
+/// A switch: routes, and the buffer that its ports share.
 pub(crate) struct Switch {
     pub(crate) routes: SwitchRoutes,
     pub(crate) hash_seed: u64,
-    /// Bytes in the buffer; may count packets whose service has begun but was not looked at.
+    /// Bytes in the buffer. May include packets whose service has begun but was not executed yet.
     pub(crate) used_bytes: u64,
     pub(crate) buffer_bytes: u64,
-    /// The buffer less the headroom of all ports.
+    /// Size of the buffer without the headroom of all ports.
     pub(crate) shared_bytes: u64,
-    /// (Port, class) pairs whose neighbour is paused. Above 0 a neighbour waits for the buffer to drain, so services
-    /// are executed on time instead of at the next look.
+    /// Number of (port, class) pairs whose peer is paused. While it is above 0, a peer waits for the buffer to drain,
+    /// so services are executed on time instead of lazily.
     pub(crate) paused_neighbours: u32,
     pub(crate) first_port: PortId,
     pub(crate) end_port: PortId,
-    /// Ports whose link is down.
+    /// Number of ports whose link is down.
     pub(crate) links_down: u32,
-    /// Of the free shared buffer, in 65,536ths: what an ingress account may hold before its neighbour is paused.
+    /// Share of the free shared buffer that an ingress account may hold before the peer is paused, in 65,536ths.
     pub(crate) pfc_alpha: u64,
-    /// Bytes that an ingress account may hold whatever is free: 0 where the threshold is dynamic.
+    /// Bytes that an ingress account may hold whatever is free; 0 if the threshold is dynamic.
     pub(crate) pfc_static_bytes: u64,
-    /// Of the free buffer, in 65,536ths: what a queue may hold where PFC is off.
+    /// Share of the free buffer that a queue may hold while PFC is off, in 65,536ths.
     pub(crate) egress_alpha: u64,
 }
 
@@ -129,19 +132,21 @@ impl Switch {
         self.first_port..self.end_port
     }
 
-    /// What an ingress account may hold with this much in the buffer; above it the neighbour is paused.
+    /// Returns the bytes that an ingress account may hold while the buffer holds `used_bytes`. Above it the peer is
+    /// paused.
     #[inline(always)]
     pub(crate) fn xoff_limit_bytes(&self, used_bytes: u64) -> u64 {
         self.pfc_static_bytes + ((self.shared_bytes.saturating_sub(used_bytes) * self.pfc_alpha) >> 16)
     }
 
-    /// What a queue may hold with this much in the buffer where PFC is off; above it packets are refused.
+    /// Returns the bytes that a queue may hold, with PFC off, while the buffer holds `used_bytes`. Above it packets
+    /// are refused.
     #[inline(always)]
     pub(crate) fn queue_limit_bytes(&self, used_bytes: u64) -> u64 {
         (self.buffer_bytes.saturating_sub(used_bytes) * self.egress_alpha) >> 16
     }
 
-    /// The egress port of a packet, or `None` where its destination cannot be reached.
+    /// Returns the egress port of a packet, or `None` if its destination is unreachable.
     #[inline(always)]
     pub(crate) fn choose(&self, header: &Header) -> Option<PortId> {
         if let SwitchRoutes::Source(routes) = &self.routes {

@@ -1,4 +1,4 @@
-//! Packets on their way: queues, links, buffers and contents, and the services that take them from one to the next.
+//! Packets in transit: queues, links, buffers and contents, and the services that move packets between them.
 
 use pathweave_units::{HostId, PathId, Time};
 
@@ -10,24 +10,25 @@ use crate::port::{BOXED, DOWN};
 use crate::switch::Switches;
 use crate::trim::Trimmer;
 
-/// A pause frame with preamble and gap.
+/// Size of a pause frame with preamble and gap.
 pub(crate) const PAUSE_FRAME_BYTES: u16 = 84;
 
-/// All that a packet passes between its hosts, with the services of ports.
+/// Everything that a packet passes between its hosts, with the services of ports.
 pub(crate) struct Transit<P, const C: usize> {
     pub(crate) lines: Lines<C>,
     pub(crate) switches: Switches<C>,
     pub(crate) middleboxes: Middleboxes<P>,
     pub(crate) contents: Contents<P>,
     pub(crate) journal: Journal<P>,
-    /// Where switches trim.
+    /// Present if switches trim.
     pub(crate) trimmer: Option<Box<Trimmer>>,
-    /// Arrivals at switches, and services that were events of their own.
+    /// Number of arrivals at switches, and of services that were separate events.
     pub(crate) events: u64,
 }
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Puts a packet in its class's queue, or on the link if the port is idle. The port is up to date.
+    /// Appends a packet to the queue of its class, or puts it on the link if the port is idle. The port is up to
+    /// date.
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.lines.ports[id as usize];
@@ -63,7 +64,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Transmits a packet from the instant the port became free, and takes it out of the buffer.
+    /// Transmits a packet from the instant at which the port became free, and removes it from the buffer.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.lines.ports[id as usize];
@@ -78,7 +79,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.release(now, switch, header);
     }
 
-    /// A packet has left the buffer.
+    /// Removes a packet from the buffer.
     #[inline(always)]
     pub(crate) fn release(&mut self, now: Time, switch: u32, header: &Header) {
         let (ingress, class) = (header.ingress(), usize::from(header.class()));
@@ -87,16 +88,16 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Ends the neighbour's pause once the account is far enough below the threshold.
+    /// Ends the pause of the upstream port once its account is far enough below the threshold.
     #[cold]
     fn consider_resume(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
         if self.switches.resumes(switch, ingress, class) {
-            // Services are on time while a neighbour is paused, so this one starts now.
+            // Services are on time while a peer is paused, so this one starts now.
             self.send_pause_frame(now, ingress, class, PFC_RESUME);
         }
     }
 
-    /// A MAC control frame: goes out as soon as the transmitter is free, before every queue.
+    /// Sends a MAC control frame as soon as the transmitter is free, before every queue.
     pub(crate) fn send_pause_frame(&mut self, now: Time, id: PortId, class: usize, kind: u8) {
         let port = &mut self.lines.ports[id as usize];
         if port.is(DOWN) {
@@ -116,7 +117,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Executes the services due up to `until`, as long as a paused neighbour waits for the buffer to drain.
+    /// Executes the services due up to `until`, as long as a paused peer waits for the buffer to drain.
     pub(crate) fn serve_on_time(&mut self, until: Time, switch: u32) {
         while self.switches.each[switch as usize].paused_neighbours > 0 {
             let ports = self.switches.each[switch as usize].ports();
@@ -129,7 +130,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Starts what services begin up to `last`. Returns when the next one does.
+    /// Starts the services that begin up to `last`. Returns the time of the next one.
     pub(crate) fn finish(&mut self, last: Time, switch: u32) -> Time {
         self.serve_on_time(last, switch);
         let mut next = Time::MAX;

@@ -1,12 +1,12 @@
-//! Trimming: where a port has no room for a data packet, its header goes on alone and ahead of data, so that the receiver
-//! learns of the loss within a round trip (NDP, SIGCOMM'17; Ultra Ethernet 1.0, section 4.1; SAI 1.14).
+//! Trimming: if a port has no room for a data packet, it forwards the header alone and before data, so that the
+//! receiver learns of the loss within a round trip (NDP, SIGCOMM'17; Ultra Ethernet 1.0, section 4.1; SAI 1.14).
 //!
-//! A port has two limits: what data may wait there with what is being sent, and what headers and control may wait. A
-//! data packet beyond the first is trimmed, or in its place the newest one that waits; which, a die says. What is left
-//! keeps destination, path and Congestion Experienced, and says whether the port leads to the receiver itself. A header
-//! beyond the second limit is lost.
+//! A port has two limits: one for waiting data plus the packet in transmission, and one for waiting headers and
+//! control packets. A data packet beyond the first limit is trimmed, or instead of it the newest one in the queue;
+//! the choice is random. The header keeps destination, path and Congestion Experienced, and records whether the port
+//! leads to the receiver itself. A header beyond the second limit is lost.
 //!
-//! The decision itself is in `make_room.rs`.
+//! The decision is in `make_room.rs`.
 
 use pathweave_units::{Bytes, Rate};
 
@@ -14,30 +14,30 @@ use crate::config_error::{ConfigError, out_of_range};
 use crate::marking::{Dice, Purpose, Thresholds};
 use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
 
-/// What switches do with data packets for which a port has no room, where they trim instead of dropping. It takes the place of
-/// `egress_alpha`; with `pfc` there is nothing to trim.
+/// Trimming in switches: treatment of data packets that do not fit in the queue of their port. Replaces the limit of
+/// `egress_alpha`. Cannot be combined with `pfc`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrimConfig {
-    /// Whether switches trim. Default false. Needs `pfc.enabled = false`.
+    /// Enables trimming instead of dropping. Default false. Requires `pfc.enabled = false`.
     pub enabled: bool,
-    /// Data that a port may hold at `reference_rate`, with the packet it sends. Default 178450 B: 43 packets of 4150 bytes, a
-    /// bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
+    /// Data that a port may hold at `reference_rate`, including the packet in transmission. At least 1 KB. Default
+    /// 178450 B: 43 packets of 4150 bytes, a bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
     pub queue: Bytes,
-    /// Headers and control packets that a port may hold at `reference_rate`; beyond it they are lost. Absent: twice `queue`
-    /// (uet-htsim).
+    /// Headers and control packets that a port may hold at `reference_rate`. Further ones are lost. At least `size`.
+    /// Absent: twice `queue` (uet-htsim).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub header_queue: Option<Bytes>,
-    /// Bytes on the link of what is left of a packet. Default 64 B (uet-htsim); SAI's is 128.
+    /// Size of a trimmed packet on the link, 40 B to 512 B. Default 64 B (uet-htsim); SAI has 128 B.
     pub size: Bytes,
-    /// Share of trims that fall on the packet that arrives; the others fall on the newest one in the queue, and the one that
-    /// arrives takes its place. Default 0.5 (uet-htsim).
+    /// Share of trims that apply to the arriving packet, 0 to 1. The others apply to the newest packet in the queue,
+    /// and the arriving packet takes its place. Default 0.5 (uet-htsim).
     pub arriving: f64,
-    /// Rate of a port at which `queue` and `header_queue` hold. Default 100 Gb/s.
+    /// Port rate to which `queue` and `header_queue` refer, above 0. Default 100 Gb/s.
     pub reference_rate: Rate,
-    /// Whether ports of other rates scale them. Default they do.
+    /// Scaling of `queue` and `header_queue` at ports of other rates. Default "by-rate".
     pub thresholds: Thresholds,
 }
 
@@ -55,7 +55,7 @@ impl Default for TrimConfig {
     }
 }
 
-/// Most that may be left of a packet: no more than the smallest one has that is worth trimming.
+/// Largest size of a trimmed packet: the size of the smallest packet that is worth trimming.
 const MAX_SIZE_BYTES: u64 = 512;
 
 impl TrimConfig {
@@ -89,17 +89,17 @@ impl TrimConfig {
     }
 }
 
-/// What ports of one rate may hold.
+/// Queue limits of ports of one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrimLimits {
-    /// Data, with what is being sent.
+    /// Limit for data, including the packet in transmission.
     pub(crate) data_bytes: u64,
-    /// Headers and control.
+    /// Limit for headers and control packets.
     pub(crate) header_bytes: u64,
 }
 
 impl TrimLimits {
-    /// `None` where switches do not trim.
+    /// Returns the limits, or `None` if switches do not trim.
     pub(crate) fn new(rate: Rate, config: &TrimConfig) -> Option<Self> {
         let scaled = |bytes: Bytes| match config.thresholds {
             Thresholds::Fixed => bytes.get(),
@@ -111,13 +111,13 @@ impl TrimLimits {
         let headers = config.header_queue.unwrap_or(Bytes::new(config.queue.get().saturating_mul(2)));
         config.enabled.then(|| TrimLimits {
             data_bytes: scaled(config.queue),
-            // One header at least, or nothing would ever be told.
+            // At least one header must fit, or no loss would ever be reported.
             header_bytes: scaled(headers).max(config.size.get()),
         })
     }
 }
 
-/// The trimming of all ports.
+/// Trimming at all ports.
 pub(crate) struct Trimmer {
     pub(crate) size_bytes: u16,
     arriving: f64,
@@ -133,12 +133,12 @@ impl Trimmer {
         })
     }
 
-    /// Whether something would be left of it that is less than it is.
+    /// Returns true if the packet may be trimmed and would become smaller.
     pub(crate) fn can_trim(&self, header: &Header) -> bool {
         header.is_trimmable() && header.wire_bytes() > self.size_bytes
     }
 
-    /// Whether the packet that arrives is the one to be trimmed.
+    /// Draws whether the arriving packet is trimmed. Returns false if the newest queued packet is.
     pub(crate) fn chooses_arriving(&mut self, port: PortId) -> bool {
         self.arriving >= 1.0 || self.dice.roll(port) < self.arriving
     }

@@ -1,4 +1,4 @@
-//! Watching priority flow control: ports that wait for each other in a cycle, ports that are paused without end.
+//! Detection of PFC failures: ports that wait for each other in a cycle, and ports that are paused without end.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use pathweave_units::{Duration, Time};
 use crate::fabric::Fabric;
 use crate::packet::PortId;
 
-/// What is wrong.
+/// A failure of PFC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PfcTrouble {
     /// Each of these egress ports is paused by a switch that cannot drain because the next one is paused.
     Deadlock(Vec<PortId>),
-    /// This egress port has been paused without a break for this long.
+    /// This egress port has been paused without interruption for this long.
     Storm(PortId, Duration),
 }
 
-/// Remembers how far each paused port had come at the last look.
+/// Detector that compares successive looks at the paused ports.
 #[derive(Default)]
 pub struct PfcWatch {
     sent_before: BTreeMap<PortId, u64>,
 }
 
-/// A paused port at a look, as the part of the fabric knows it to which it belongs.
+/// A paused port at the time of a look, reported by the part of the fabric that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct PausedPort {
     port: PortId,
@@ -30,7 +30,7 @@ pub struct PausedPort {
     paused_for: Duration,
 }
 
-/// What a look has found.
+/// Result of a look.
 #[derive(Debug)]
 pub struct PfcLook {
     stuck: Vec<PortId>,
@@ -38,13 +38,14 @@ pub struct PfcLook {
 }
 
 impl PfcWatch {
-    /// Looks at all paused ports of a fabric, whose parts have named theirs ([`Fabric::paused_ports`]). A deadlock is a cycle
-    /// of ports that were paused and silent since the last look, so call it every `deadlock_after`.
+    /// Examines all paused ports of a fabric, as reported by its parts ([`Fabric::paused_ports`]). A deadlock is a
+    /// cycle of ports that were paused and have sent nothing since the previous look, so the interval between looks
+    /// is `deadlock_after`.
     pub fn look(&mut self, paused: impl IntoIterator<Item = PausedPort>, storm_after: Duration) -> PfcLook {
         let paused: BTreeMap<PortId, PausedPort> = paused.into_iter().map(|port| (port.port, port)).collect();
         let mut storm: Option<&PausedPort> = None;
         for port in paused.values() {
-            // A storm backs up: the oldest pause is its source.
+            // A storm propagates upstream: the oldest pause is its source.
             if port.paused_for >= storm_after
                 && storm.is_none_or(|oldest| port.paused_for > oldest.paused_for)
             {
@@ -61,12 +62,13 @@ impl PfcWatch {
 }
 
 impl PfcLook {
-    /// Ports that have sent nothing since the look before.
+    /// Returns the paused ports that have sent nothing since the previous look.
     pub fn stuck(&self) -> &[PortId] {
         &self.stuck
     }
 
-    /// What is wrong, if anything is; `waits` tells which stuck port waits for which ([`Fabric::waits_for`]).
+    /// Returns the failure, if there is one. `waits` are the pairs of stuck ports that wait for each other
+    /// ([`Fabric::waits_for`]).
     pub fn trouble(self, waits: impl IntoIterator<Item = (PortId, PortId)>) -> Option<PfcTrouble> {
         let mut successors: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (port, next) in waits {
@@ -78,7 +80,7 @@ impl PfcLook {
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// The paused ports of this part. Only in the part to which it belongs is a port ever paused.
+    /// Iterates over the paused ports of this part. A port is only ever paused in the part that owns it.
     pub fn paused_ports(&self, now: Time) -> impl Iterator<Item = PausedPort> {
         let ports = (0..).zip(&self.transit.lines.ports).filter(|(_, port)| port.paused != 0);
         ports.map(move |(id, port): (PortId, _)| PausedPort {
@@ -88,8 +90,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         })
     }
 
-    /// Pairs of `stuck` ports of which the first is paused because the second, at the next node, holds packets that came by
-    /// it. None from this part if that node does not belong to it.
+    /// Returns pairs of `stuck` ports: the first is paused because the second, at the next node, holds packets that
+    /// arrived through it. Empty if the next node belongs to another part.
     pub fn waits_for(&self, stuck: &[PortId]) -> Vec<(PortId, PortId)> {
         let next =
             |port: PortId| self.stuck_behind(port, stuck).into_iter().map(move |egress| (port, egress));
@@ -114,7 +116,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 }
 
-/// A cycle in a graph given by its nodes and successors, if there is one.
+/// Returns a cycle in a graph given by its nodes and successors, if there is one.
 fn find_cycle(nodes: &[PortId], successors: impl Fn(PortId) -> Vec<PortId>) -> Option<Vec<PortId>> {
     #[derive(PartialEq)]
     enum Mark {

@@ -1,4 +1,4 @@
-//! What a fabric weighs, known beforehand for its idle parts and counted for what grows.
+//! Memory use of a fabric: computed beforehand for its idle parts, counted for the parts that grow.
 
 use pathweave_units::Time;
 
@@ -11,42 +11,42 @@ use crate::ring::{FIRST_PLACES, Ring};
 use crate::scheduling::Deficit;
 use crate::switch::{Held, Switch};
 
-/// Bytes of a fabric on the heap.
+/// Heap memory of a fabric in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FabricBytes {
-    /// Ports, links and switches, which are there from the start. Routes are not in it.
+    /// Ports, links and switches, which are allocated at the start. Routes are not included.
     pub idle: u64,
-    /// Places for packets in queues and on links. A ring of places grows as it is used and never shrinks.
+    /// Slots for packets in queues and on links. A ring of slots grows as it is used and never shrinks.
     pub places: u64,
-    /// What packets carry, likewise.
+    /// Contents of packets, which also grow and never shrink.
     pub contents: u64,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Bytes of a port that nothing has passed yet, with the link into it and its entries in tables by port.
+    /// Bytes of an unused port, with the link into it and its entries in tables by port.
     pub const PORT_BYTES: usize = size_of::<Port<C>>()
         + size_of::<Link>()
         + size_of::<Held<C>>()
         + size_of::<PortStats>()
-        // Since when it is paused, packets marked, and numbers drawn for marks and for impairments.
+        // Pause time, count of marked packets, and counts of draws for marks and for impairments.
         + size_of::<Time>()
         + size_of::<u64>()
         + 2 * size_of::<u32>()
         + if C > 2 { size_of::<Deficit<C>>() } else { 0 };
-    /// Bytes of a host or switch in the table of what is due.
+    /// Bytes of a host or switch in the table of due times.
     pub const NODE_BYTES: usize = size_of::<Time>();
     /// Bytes of a switch without its ports and routes.
     pub const SWITCH_BYTES: usize = size_of::<Switch>();
-    /// Bytes of a cable and its place in the map of ports, both of which the caller keeps while it builds.
+    /// Bytes of a cable and its entry in the map of ports, which the caller keeps while it builds.
     pub const CABLE_BYTES: usize = size_of::<Cable>() + size_of::<(PortId, PortId)>();
-    /// Bytes of a place for a packet in a queue or on a link.
+    /// Bytes of a slot for a packet in a queue or on a link.
     pub const PLACE_BYTES: usize = size_of::<Header>();
-    /// Places of a queue or link that something has passed, at least. There are always a power of two of them.
+    /// Smallest number of slots of a queue or link that has been used. The number is always a power of two.
     pub const FIRST_PLACES: usize = FIRST_PLACES;
-    /// Bytes of what a packet carries, with its entry in the list of free ones.
+    /// Bytes of a packet's content, with its entry in the free list.
     pub const CONTENT_BYTES: usize = size_of::<P>() + size_of::<u32>();
 
-    /// What it weighs now.
+    /// Returns the present memory use.
     pub fn weigh(&self) -> FabricBytes {
         let lines = &self.transit.lines;
         let ports = lines.ports.len();

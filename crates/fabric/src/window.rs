@@ -1,4 +1,4 @@
-//! What arrives at a switch in a window of time, and its order.
+//! Arrivals at a switch in a window, and their order.
 
 use pathweave_units::Time;
 
@@ -8,27 +8,27 @@ use crate::packet::{Header, LOST, PFC, PortId};
 use crate::switch::{MAX_HOPS, Switch};
 use crate::wires::LONGEST_WINDOW;
 
-/// Packets that arrive at the switch at hand before the end of the window. Kept for its memory.
+/// Packets that arrive at the current switch before the end of the window. Kept to reuse its memory.
 pub(crate) struct Window<const C: usize> {
     arrivals: Vec<Header>,
-    /// From the high end: index of the egress port in the switch, time since the window can have begun, index into
-    /// `arrivals`.
+    /// Sort keys, from the high end: index of the egress port in the switch, time since the earliest begin of the
+    /// window, index into `arrivals`.
     order: Vec<u64>,
-    /// While `order` is sorted: where the next arrival for each port goes, and its new content. Kept for their memory.
+    /// Scratch memory to sort `order`: position of the next arrival of each port, and the sorted keys.
     places: Vec<u32>,
     sorted: Vec<u64>,
-    /// By ingress port and class.
+    /// Bytes that arrived, by ingress port and class.
     pub(crate) came_bytes: Vec<[u32; C]>,
-    /// The sum of `came_bytes`.
+    /// Sum of `came_bytes`.
     pub(crate) bytes: u64,
-    /// By egress port, once [counted](Window::count_by_egress).
+    /// Bytes for each egress port, once [counted](Window::count_by_egress).
     pub(crate) to_bytes: Vec<u64>,
-    /// Something in it is out of the ordinary, so that everything must be done in order of time.
+    /// True if an arrival or the switch is out of the ordinary, so that the window must be executed in order of time.
     rough: bool,
 }
 
 const INDEX_BITS: u32 = 24;
-/// Enough for [`LONGEST_WINDOW`] in picoseconds.
+/// Sufficient for [`LONGEST_WINDOW`] in picoseconds.
 const TIME_BITS: u32 = 22;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
 const EGRESS_SHIFT: u32 = INDEX_BITS + TIME_BITS;
@@ -51,8 +51,9 @@ impl<const C: usize> Window<C> {
         self.rough
     }
 
-    /// Takes from the links into a switch what arrives before `end`. Returns when more arrives. Where ports are chosen by a
-    /// `HASH` the window notes them; other choices have to wait until what comes before is done.
+    /// Moves the packets that arrive at a switch before `end` from its links into the window. Returns the time of the
+    /// next arrival. If `HASH`, ports are chosen by hash and stored in the window. Other choices have to wait until
+    /// earlier events are executed.
     pub(crate) fn collect<const HASH: bool>(&mut self, links: &mut [Link], end: Time, at: &Switch) -> Time {
         let start_ps = end.as_ps().saturating_sub(LONGEST_WINDOW.as_ps());
         let (first, ports) = (at.first_port, (at.end_port - at.first_port) as usize);
@@ -91,7 +92,7 @@ impl<const C: usize> Window<C> {
         next
     }
 
-    /// Counts the bytes that each port is to send on, where ports were noted and all arrivals have one.
+    /// Counts the bytes for each egress port, if ports were stored and all arrivals have one.
     pub(crate) fn count_by_egress(&mut self) {
         self.to_bytes.clear();
         if self.rough {
@@ -104,18 +105,19 @@ impl<const C: usize> Window<C> {
         }
     }
 
-    /// How many have arrived.
+    /// Returns the number of arrivals.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Puts the arrivals in order of time and port.
+    /// Sorts the arrivals by time and ingress port.
     pub(crate) fn sort_by_time(&mut self) {
         self.order.iter_mut().for_each(|key| *key &= (1 << EGRESS_SHIFT) - 1);
         self.order.sort_unstable();
     }
 
-    /// Puts the arrivals in order of egress port and time: they are spread over the ports, which leaves few for each.
+    /// Sorts the arrivals by egress port and time. Arrivals are first distributed over the ports, which leaves few
+    /// for each.
     pub(crate) fn sort_by_egress(&mut self) {
         let egress = |key: u64| (key >> EGRESS_SHIFT) as usize;
         self.places.clear();
@@ -129,7 +131,7 @@ impl<const C: usize> Window<C> {
             *place += 1;
         }
         std::mem::swap(&mut self.order, &mut self.sorted);
-        // Each place has come to where the next port's arrivals begin.
+        // Each position has advanced to the first arrival of the next port.
         let mut first = 0;
         for &end in &self.places[..self.came_bytes.len()] {
             sort_few(&mut self.order[first..end as usize]);
@@ -137,19 +139,19 @@ impl<const C: usize> Window<C> {
         }
     }
 
-    /// The arrivals in that order.
+    /// Iterates over the arrivals in the order of [`Window::sort_by_time`].
     pub(crate) fn by_time(&self) -> impl Iterator<Item = &Header> {
         self.order.iter().map(|key| &self.arrivals[(key & INDEX) as usize])
     }
 
-    /// The arrivals by egress port and time.
+    /// Iterates over the arrivals by egress port and time.
     pub(crate) fn in_order(&self) -> InOrder<'_> {
         InOrder { arrivals: &self.arrivals, order: self.order.iter() }
     }
 }
 
-/// Sorts different keys, mostly a handful: each goes where the number of smaller ones says, so that no branch hangs on how
-/// they compare.
+/// Sorts a handful of distinct keys. Each goes to the index given by the number of smaller keys, so that no branch
+/// depends on a comparison.
 #[inline(always)]
 fn sort_few(keys: &mut [u64]) {
     const FEW: usize = 12;
@@ -164,14 +166,14 @@ fn sort_few(keys: &mut [u64]) {
     keys.copy_from_slice(&sorted[..keys.len()]);
 }
 
-/// What is left of the arrivals of a window.
+/// Remaining arrivals of a window.
 pub(crate) struct InOrder<'a> {
     arrivals: &'a [Header],
     order: std::slice::Iter<'a, u64>,
 }
 
 impl<'a> InOrder<'a> {
-    /// The next arrival, if it is for this egress port.
+    /// Returns the next arrival, if it is for this egress port.
     #[inline(always)]
     pub(crate) fn next_at(&mut self, egress: u64) -> Option<&'a Header> {
         let key = *self.order.as_slice().first()?;

@@ -1,4 +1,4 @@
-//! All links, and when each node has something to do.
+//! All links, and the time at which each node is due.
 
 use pathweave_units::{Duration, Time};
 
@@ -6,25 +6,25 @@ use crate::link::{Link, LinkSpec};
 use crate::packet::Header;
 use crate::port::Port;
 
-/// A window is at most this long even where every link is longer: what happens in it should fit a cache.
+/// Longest window, even if every link has a longer delay. The events of a window should fit in cache.
 pub(crate) const LONGEST_WINDOW: Duration = Duration::from_us(2);
 
-/// The links of the fabric, and when each node has something to do.
+/// Links of the fabric, and the time at which each node is due.
 pub(crate) struct Wires {
-    /// By the port they lead to.
+    /// Links, indexed by the port that they lead to.
     pub(crate) links: Vec<Link>,
     /// Kinds of link.
     pub(crate) specs: Vec<LinkSpec>,
-    /// By node: no later than the next thing that happens there.
+    /// Lower bound of the time of the next event at each node.
     pub(crate) due: Vec<Time>,
-    /// No later than the next service of a host's port.
+    /// Lower bound of the time of the next service of a host's port.
     pub(crate) nic_due: Time,
-    /// Hosts; nodes from this number on are switches.
+    /// Number of hosts. Nodes from this number on are switches.
     pub(crate) hosts: u32,
 }
 
 impl Wires {
-    /// Empty links into so many ports, of no kind yet.
+    /// Creates empty links into `ports` ports, without a kind.
     pub(crate) fn new(hosts: u32, switches: u32, ports: u32) -> Self {
         Wires {
             links: (0..ports).map(|_| Link::new()).collect(),
@@ -35,13 +35,14 @@ impl Wires {
         }
     }
 
-    /// The longest window in which no node can disturb another.
+    /// Returns the longest window in which no node can affect another.
     pub(crate) fn lookahead(&self) -> Duration {
         let shortest = self.specs.iter().map(LinkSpec::shortest_hop).min();
         shortest.unwrap_or(LONGEST_WINDOW).min(LONGEST_WINDOW)
     }
 
-    /// The number of a kind of link, which it is given if it has none; `None`: no number is left.
+    /// Returns the number of a kind of link, and adds the kind if it is new. Returns `None` if all numbers are in
+    /// use.
     pub(crate) fn number_of(&mut self, spec: LinkSpec) -> Option<u16> {
         let index = self.specs.iter().position(|s| *s == spec).unwrap_or_else(|| {
             self.specs.push(spec);
@@ -50,20 +51,20 @@ impl Wires {
         u16::try_from(index).ok()
     }
 
-    /// Something happens at a node at this time.
+    /// Makes a node due at `at` or earlier.
     #[inline(always)]
     pub(crate) fn due_by(&mut self, node: u32, at: Time) {
         let due = &mut self.due[node as usize];
         *due = at.min(*due);
     }
 
-    /// When the next thing happens at a switch, no later.
+    /// Returns the lower bound of the time of the next event at a switch.
     #[inline(always)]
     pub(crate) fn due_of_switch(&mut self, switch: u32) -> &mut Time {
         &mut self.due[(self.hosts + switch) as usize]
     }
 
-    /// A port transmits a frame from when it is free.
+    /// Transmits a frame from a port when the port is free.
     #[inline(always)]
     pub(crate) fn put<const C: usize>(&mut self, port: &mut Port<C>, header: &Header) {
         let arrival = port.transmit(header, &self.specs);

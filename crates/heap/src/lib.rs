@@ -1,12 +1,11 @@
-//! The heap of the programs. Whoever links this crate allocates from mimalloc, which asks Linux for huge pages.
+//! The heap of the programs. A program that links this crate allocates from mimalloc, which requests huge pages from
+//! Linux.
 //!
-//! A simulated fabric is small pieces of memory in great number, visited in an order that no cache and no table of pages
-//! holds: with pages of 2 MiB a run needs a few dozen of them instead of tens of thousands. Elsewhere than on Linux the heap
-//! is the system's.
+//! A simulated fabric consists of a great number of small allocations, accessed in an order that neither caches nor
+//! the TLB hold. With pages of 2 MiB a run needs a few dozen pages instead of tens of thousands. On systems other
+//! than Linux the system's allocator is used.
 //!
-//! What a program has [used] of time and memory is told here, too, for whoever reports it.
-//!
-//! [used]: usage
+//! The module [usage] reports the time and memory that a process has used.
 
 pub mod usage;
 

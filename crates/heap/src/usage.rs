@@ -1,4 +1,4 @@
-//! Time and memory this process used and may have, as the operating system tells.
+//! Time and memory that this process has used and may use, as the operating system reports them.
 
 use std::fs::read_to_string;
 
@@ -7,54 +7,55 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::time::{ClockId, clock_gettime};
 
-/// CPU time of the calling thread, seconds.
+/// Returns the CPU time of the calling thread, seconds.
 pub fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// CPU time of the process, all its threads.
+/// Returns the CPU time of all threads of the process.
 pub fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Of that what was spent in the program's own code and not in the kernel; zero where unknown. The system divides the time by
-/// samples, so of less than a second it is a rough figure.
+/// Returns the part of the process's CPU time spent in user mode; zero if unknown. The system divides the time by
+/// samples, so below a second the value is rough.
 pub fn process_user_cpu() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
     let time = usage.user_time();
     Duration::from_secs(time.tv_sec().unsigned_abs()) + Duration::from_micros(time.tv_usec().unsigned_abs())
 }
 
-/// Largest resident memory of the process so far, bytes; 0 where unknown. Runs side by side share it.
+/// Returns the largest resident memory of the process so far, bytes; 0 if unknown. Concurrent runs share it.
 pub fn peak_rss_bytes() -> u64 {
     kilobytes(&read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:").unwrap_or(0)
 }
 
-/// Memory that this process could have now, bytes: what the machine has left, and no more than a limit on its control
-/// group leaves. `None` where the system does not tell.
+/// Returns the memory that this process could still allocate, bytes: the free memory of the machine, limited by the
+/// remainder of its control group. `None` if the system does not report it.
 pub fn available_bytes() -> Option<u64> {
     let of_machine = kilobytes(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
     Some(of_group().map_or(of_machine, |of_group| of_machine.min(of_group)))
 }
 
-/// What a line such as "VmRSS:   1234 kB" says, in bytes.
+/// Parses a line such as "VmRSS:   1234 kB" and returns its value in bytes.
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
-/// What the limits on the control groups of this process leave, if there are any (version 2).
+/// Returns the smallest remainder under the memory limits of this process's control groups (version 2), if there are
+/// any.
 fn of_group() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let number = |name: String| read_to_string(name).ok()?.trim().parse::<u64>().ok();
-    // A limit on a group is one on all groups within it.
+    // A limit on a group applies to all groups within it.
     let folders = std::path::Path::new(own).ancestors().map(|folder| {
         let folder = std::path::Path::new("/sys/fs/cgroup").join(folder);
         let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
-        // "max" where there is no limit, which is no number.
+        // The file holds "max" if there is no limit, which does not parse.
         Some(number(file("memory.max"))?.saturating_sub(number(file("memory.current"))?))
     });
     folders.flatten().min()

@@ -1,12 +1,13 @@
-//! What a lab takes from the simulator's configuration of switches.
+//! Conversion of the simulator's switch configuration to settings of a lab.
 
 use pathweave_fabric::config::{EcnConfig, SwitchConfig, Thresholds};
 
 use crate::settings::{Marking, QUEUE_BYTES, RateScale, Settings};
 
 impl Settings {
-    /// Settings with the marking and the queues of the simulator's switches. A queue is what one lossy egress queue
-    /// may take of the switch's memory when it is the only one: `alpha / (1 + alpha)` (Choudhury and Hahne, 1998).
+    /// Creates settings with the marking and queues of the simulator's switches. The queue size is the share of a
+    /// switch's memory that one lossy egress queue may take when it is the only one: `alpha / (1 + alpha)` (Choudhury
+    /// and Hahne, 1998).
     pub fn of_switch(switch: &SwitchConfig, rate_scale: RateScale) -> Settings {
         let share = switch.egress_alpha / (1.0 + switch.egress_alpha);
         let queue_bytes = (switch.buffer.get() as f64 * share) as u64;
@@ -19,12 +20,12 @@ impl Settings {
 }
 
 impl Marking {
-    /// The simulator's marking; nothing if it is off.
+    /// Returns the simulator's marking, or `None` if it is off.
     pub fn of(ecn: &EcnConfig) -> Option<Marking> {
         ecn.enabled.then(|| Marking {
             kmin_bytes: ecn.kmin.get(),
             kmax_bytes: ecn.kmax.get(),
-            // A validated probability.
+            // The value is a validated probability.
             pmax_ppm: (ecn.pmax.clamp(0.0, 1.0) * 1e6).round() as u32,
             reference: match ecn.thresholds {
                 Thresholds::ByRate => Some(ecn.reference_rate),

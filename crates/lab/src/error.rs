@@ -1,96 +1,96 @@
-//! What can go wrong with a lab, said so that it can be repaired.
+//! Errors of a lab, with messages that tell the user how to fix them.
 
 use std::io;
 
 use pathweave_linux::netlink::SystemError;
 use pathweave_topo::TopoError;
 
-/// Why a lab cannot be made, found, changed or removed.
+/// Reason why a lab cannot be created, found, changed or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// A value is not allowed.
     #[error("{what} \"{value}\": {allowed}")]
     Value {
-        /// What was given: "lab name", "rate scale".
+        /// Kind of value: "lab name", "rate scale".
         what: &'static str,
-        /// The value.
+        /// Value that was given.
         value: String,
-        /// What is allowed.
+        /// Description of the allowed values.
         allowed: String,
     },
-    /// The topology is larger than one machine should carry.
+    /// The topology is too large for one machine.
     #[error("{found} {what}; a lab may have at most {most}: choose a smaller topology")]
     TooLarge {
-        /// "hosts and switches", "links".
+        /// Kind of items: "hosts and switches", "links".
         what: &'static str,
-        /// How many there are.
+        /// Number of items in the topology.
         found: usize,
-        /// How many are allowed.
+        /// Largest number allowed.
         most: usize,
     },
-    /// A lab of that name is there already.
+    /// A lab with this name exists already.
     #[error(
         "lab \"{0}\" exists already: `pathweave lab down {0}` removes it, --name makes another one beside it"
     )]
     Exists(String),
-    /// A name that nothing has.
+    /// No item has this name.
     #[error("no {kind} is named \"{name}\"{}", hint(.nearest, .all))]
     Unknown {
-        /// "lab", "host", "node", "link".
+        /// Kind of item: "lab", "host", "node", "link".
         kind: &'static str,
-        /// The name.
+        /// Name that was given.
         name: String,
-        /// The most similar name that exists.
+        /// Most similar name that exists.
         nearest: Option<String>,
-        /// A few of the names that exist, where there is nothing similar.
+        /// Some of the existing names, if none is similar.
         all: Vec<String>,
     },
-    /// A command is about the only lab, and there is none.
+    /// A command refers to the only lab, and there is none.
     #[error("there is no lab: `pathweave lab up FILE` makes one (labs of other users are theirs alone)")]
     NoLab,
     /// The lab was not completed, or parts of it were removed.
     #[error("lab \"{lab}\" is incomplete ({what}): `pathweave lab down {lab}` removes what there is")]
     Incomplete {
-        /// The lab.
+        /// Name of the lab.
         lab: String,
-        /// What is missing.
+        /// Description of the missing part.
         what: String,
     },
-    /// The process may not make networks, and cannot get a user namespace in which it may.
+    /// The process may not create networks and cannot get a user namespace in which it may.
     #[error("{0}")]
     Privileges(String),
-    /// This is not Linux, or the kernel lacks something.
+    /// The system is not Linux, or the kernel lacks a feature.
     #[error("this kernel cannot do it: {0}")]
     Kernel(String),
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("cannot {doing}: {why}")]
     System {
-        /// What was being done, as the rest of "cannot ...".
+        /// Description of the operation, to follow "cannot".
         doing: String,
-        /// The operating system's answer.
+        /// Error of the operating system.
         why: SystemError,
     },
-    /// Making the lab failed, and so did removing what was there of it.
+    /// Creation of the lab failed, and so did removing its parts.
     #[error("{first}; what had been made could not all be removed: {then}")]
     Rollback {
-        /// Why making it failed.
+        /// Error of the creation.
         first: Box<LabError>,
-        /// Why removing it failed.
+        /// Error of the removal.
         then: Box<LabError>,
     },
-    /// A scenario cannot run on it, or went wrong there.
+    /// The scenario cannot run on the lab, or its run failed.
     #[error("{0}")]
     Run(String),
-    /// The user wanted to stop.
+    /// The user interrupted the command.
     #[error("interrupted; what had been made is removed")]
     Interrupted,
-    /// The topology or a name in it is wrong.
+    /// The topology, or a name in it, is invalid.
     #[error(transparent)]
     Topology(#[from] TopoError),
 }
 
-/// Says what was being done when the operating system refused.
+/// Adds a description of the operation to an error of the operating system.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, LabError>;
 }
@@ -101,7 +101,7 @@ impl<T, E: Answer> Doing<T> for Result<T, E> {
     }
 }
 
-/// What the operating system answers, by whatever way it was asked.
+/// Conversion of an error of the operating system from any interface.
 pub(crate) trait Answer {
     fn answer(self) -> SystemError;
 }
@@ -128,7 +128,7 @@ impl LabError {
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> LabError {
-        /// Names shown where none is similar.
+        /// Number of names shown if none is similar.
         const SHOWN: usize = 8;
         let known: Vec<&str> = known.into_iter().collect();
         let nearest = pathweave_units::nearest(name, known.iter().copied()).map(str::to_owned);

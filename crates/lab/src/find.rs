@@ -1,4 +1,4 @@
-//! Finding labs by what they say about themselves.
+//! Discovery of labs by the labels on their devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::os::netns::Namespace;
 use crate::os::{device, queue};
 use crate::plan::Plan;
 
-/// The namespaces of each lab there is. What is no lab's is left out.
+/// Returns the namespaces of each existing lab. Other namespaces are ignored.
 pub(crate) fn namespaces() -> Result<BTreeMap<LabName, Vec<Namespace>>, LabError> {
     let mut labs: BTreeMap<LabName, Vec<Namespace>> = BTreeMap::new();
     for namespace in Namespace::all()? {
@@ -22,23 +22,23 @@ pub(crate) fn namespaces() -> Result<BTreeMap<LabName, Vec<Namespace>>, LabError
     Ok(labs)
 }
 
-/// The namespaces of one lab. An error if it has none.
+/// Returns the namespaces of one lab, or an error if it has none.
 pub(crate) fn namespaces_of(lab: &LabName) -> Result<Vec<Namespace>, LabError> {
     let mut all = namespaces()?;
     all.remove(lab).ok_or_else(|| LabError::unknown("lab", lab.as_str(), all.keys().map(LabName::as_str)))
 }
 
-/// A lab as it is: what it was made as, and its closed links.
+/// State of an existing lab: its plan and its closed links.
 pub(crate) struct Found {
     pub(crate) plan: Plan,
     pub(crate) closed: BTreeSet<LinkId>,
 }
 
-/// What the namespaces of a lab say.
+/// Data read from the namespaces of a lab.
 #[derive(Default)]
 struct Evidence {
     nodes: BTreeMap<u32, (NodeLabel, String)>,
-    /// Both ends of each link: which node, and what its label says.
+    /// Both ends of each link, with the node and label of each.
     links: BTreeMap<u32, BTreeMap<End, (u32, LinkLabel)>>,
     closed: BTreeSet<LinkId>,
 }
@@ -86,8 +86,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// The network they stand for, put together as a topology file, so that what is read here goes through the same
-    /// checks as what a user writes.
+    /// Assembles the topology of the lab as a topology file, so that it passes the same checks as a file of a user.
     fn topology(&self) -> Result<Topology, String> {
         let Some((_, (first, _))) = self.nodes.first_key_value() else {
             return Err("it has no nodes".to_owned());
@@ -119,7 +118,7 @@ impl Evidence {
     }
 }
 
-/// A TOML string.
+/// Quotes a text as a TOML string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars().filter(|c| !c.is_control()) {
@@ -140,7 +139,7 @@ mod tests {
     use crate::settings::Settings;
     use pathweave_topo::{Build, FatTree, LeafSpine, NodeId, Routing};
 
-    /// What the namespaces of a planned lab would say.
+    /// Returns the data that the namespaces of a planned lab would contain.
     fn evidence(plan: &Plan) -> Evidence {
         let mut evidence = Evidence::default();
         for (node, id) in plan.nodes().iter().zip(0..) {

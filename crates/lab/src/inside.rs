@@ -1,4 +1,4 @@
-//! Running a program in a lab.
+//! Execution of a program in a lab.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -16,9 +16,9 @@ use crate::error::{Doing, LabError};
 use crate::lab::Lab;
 
 impl Lab {
-    /// Becomes a program in the network of a node; returns only if that fails.
+    /// Replaces this process with a program in the network of a node. Returns only if that fails.
     ///
-    /// `/sys` is the node's own there, so that programs which look for devices find the right ones.
+    /// The program sees the node's own `/sys`, so that it finds the node's devices there.
     pub fn exec(&self, node: NodeId, program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> LabError {
         if let Err(why) = self.enter(node) {
             return why;
@@ -27,8 +27,8 @@ impl Lab {
         become_program(program, arguments)
     }
 
-    /// The same on a host, as programs of a cluster find it: under its own host name, and with the names of all hosts in
-    /// `/etc/hosts`, which is `names` here.
+    /// Replaces this process with a program on a host, as programs of a cluster see it: with the host's own name, and
+    /// with the names of all hosts in `/etc/hosts`, for which the file `names` is used.
     pub fn exec_on_host(
         &self,
         host: &HostName,
@@ -52,7 +52,7 @@ fn become_program(program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> LabError 
     LabError::System { doing: format!("run {}", program.display()), why: SystemError::from(why) }
 }
 
-/// Gives this process a host name and a list of host names of its own.
+/// Gives this process its own host name and list of hosts.
 fn take_name(name: &str, names: &Path) -> Result<(), LabError> {
     const NAMES: &str = "/etc/hosts";
     let none = None::<&str>;
@@ -60,17 +60,17 @@ fn take_name(name: &str, names: &Path) -> Result<(), LabError> {
         .and_then(|()| sethostname(name))
         .doing(|| format!("take the host name {name}"))?;
     unshare(CloneFlags::CLONE_NEWNS)
-        // Mounts of ours stay here; those of others still come.
+        // Mounts of this process stay private; those of the parent still propagate.
         .and_then(|()| mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none))
         .and_then(|()| mount(Some(names), NAMES, none, MsFlags::MS_BIND, none))
         .doing(|| format!("show {} as {NAMES}", names.display()))
 }
 
-/// Mounts the namespace's own `/sys`. A process that may not do that still has the network, so failures do not matter.
+/// Mounts the namespace's own `/sys`. Failures are ignored: a process that may not mount still has the network.
 fn show_own_devices() {
     let none = None::<&str>;
     let _ = unshare(CloneFlags::CLONE_NEWNS)
-        // Mounts of ours stay here; those of others still come.
+        // Mounts of this process stay private; those of the parent still propagate.
         .and_then(|()| mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none))
         .and_then(|()| umount2("/sys", MntFlags::MNT_DETACH))
         .and_then(|()| mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none));

@@ -1,4 +1,4 @@
-//! A lab that exists: looking at it, breaking and mending its links, working inside, removing it.
+//! Operations on an existing lab: status, failure and repair of links, execution of programs, removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -18,59 +18,59 @@ use crate::programs::Programs;
 use crate::settings::MIN_RATE;
 use crate::up::{self, Made};
 
-/// A real network in namespaces of this machine.
+/// Real network in namespaces of this machine.
 ///
-/// It stays when this value goes: [`Lab::remove`] takes it down, from this process or any other.
+/// Dropping this value does not remove it. [`Lab::remove`] does, from this or any other process.
 #[derive(Debug)]
 pub struct Lab {
     plan: Plan,
     closed: BTreeSet<LinkId>,
-    /// Links whose rate was changed since, with the lab's rate.
+    /// Links whose rate has been changed, with their rate in the lab.
     rates: BTreeMap<LinkId, Rate>,
     /// Packets dropped by queues that this value has replaced, by node and port.
     dropped: BTreeMap<(NodeId, u16), u64>,
     notes: Vec<String>,
-    /// Known to who made it.
+    /// Programs at the ports, if this process created the lab.
     programs: Option<Programs>,
 }
 
-/// Whether packets cross a link.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// They do.
+    /// Packets cross the link.
     Up,
-    /// They are lost, in both directions and without notice.
+    /// Packets are lost in both directions, without notice.
     Down,
 }
 
-/// A port and what it has moved.
+/// Counters of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortCounters {
     /// Port of the node, in the topology's order.
     pub port: u16,
-    /// The link.
+    /// Link at the port.
     pub link: LinkId,
     /// Packets and bytes.
     pub counters: Counters,
-    /// Packets dropped in front of the link, or lost because it was down. A change of the link by another process
-    /// begins the count anew.
+    /// Packets dropped in the queue of the link, or lost while the link was down. A change of the link by another
+    /// process resets the count.
     pub dropped_packets: u64,
 }
 
-/// A lab in a list of all.
+/// Entry of a lab in the list of all labs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// Its name.
+    /// Name of the lab.
     pub lab: LabName,
-    /// Network namespaces it has.
+    /// Number of network namespaces.
     pub namespaces: usize,
-    /// Processes that run in it.
+    /// Processes that run in the lab.
     pub processes: Vec<Process>,
-    /// What it is; an incomplete lab has only a reason.
+    /// Properties of the lab, or the reason why it is incomplete.
     pub state: Result<Summary, String>,
 }
 
-/// A complete lab in figures.
+/// Properties of a complete lab.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Name of the topology.
@@ -83,24 +83,23 @@ pub struct Summary {
     pub links: usize,
     /// Names of the links that are down.
     pub down: Vec<String>,
-    /// Rates relative to the topology's.
+    /// Ratio of the lab's rates to the topology's.
     pub rate_scale: crate::settings::RateScale,
 }
 
-/// What was removed with a lab.
+/// Items that were removed with a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// Network namespaces.
+    /// Number of network namespaces.
     pub namespaces: usize,
-    /// Processes that ran in it and were ended.
+    /// Processes that ran in the lab and were ended.
     pub processes: Vec<Process>,
 }
 
 impl Lab {
-    /// Makes a lab. After an error, or once `stop` says yes, nothing of it is left.
+    /// Creates a lab. After an error, or once `stop` returns true, everything that was created is removed.
     ///
-    /// The process needs the privileges of an administrator of networks and mounts, see
-    /// [`Workplace`](crate::Workplace).
+    /// The process needs the privileges to administer networks and mounts; see [`Workplace`](crate::Workplace).
     pub fn make(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
         let Made { notes, programs } = up::make(&plan, stop)?;
         Ok(Lab {
@@ -113,7 +112,7 @@ impl Lab {
         })
     }
 
-    /// Finds a lab that was made before, by any process.
+    /// Opens a lab that any process has created.
     pub fn open(lab: &LabName) -> Result<Lab, LabError> {
         let found = find::read(lab, &find::namespaces_of(lab)?)?;
         Ok(Lab {
@@ -126,7 +125,7 @@ impl Lab {
         })
     }
 
-    /// The only lab there is: whom a command means that names none.
+    /// Returns the only existing lab, for commands that name none.
     pub fn only() -> Result<LabName, LabError> {
         let mut names = find::namespaces()?.into_keys();
         match (names.next(), names.next()) {
@@ -141,7 +140,7 @@ impl Lab {
         }
     }
 
-    /// All labs there are, by name.
+    /// Returns all existing labs by name.
     pub fn all() -> Result<Vec<Listing>, LabError> {
         let listing = |(lab, namespaces): (LabName, Vec<Namespace>)| {
             let state = find::read(&lab, &namespaces).map_err(|why| why.to_string()).map(|found| Summary {
@@ -158,33 +157,34 @@ impl Lab {
         Ok(find::namespaces()?.into_iter().map(listing).collect())
     }
 
-    /// Removes a lab, complete or not, and ends what runs in it.
+    /// Removes a lab, complete or not, and ends the processes that run in it.
     pub fn remove(lab: &LabName) -> Result<Removed, LabError> {
         let namespaces = find::namespaces_of(lab)?;
         let processes = processes::end_all(&identities(&namespaces))?;
-        // All are tried; the first failure is told.
+        // Removes all namespaces, and reports the first failure.
         let results: Vec<Result<(), LabError>> = namespaces.iter().map(Namespace::remove).collect();
         results.into_iter().collect::<Result<(), _>>()?;
         Ok(Removed { namespaces: namespaces.len(), processes })
     }
 
-    /// What it was made as.
+    /// Returns the plan by which the lab was created.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
-    /// How it differs from the network it stands for, as sentences. Known to who made it.
+    /// Returns notes on the differences between the lab and the network it represents. Only the process that created
+    /// the lab has them.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
-    /// The links that are down.
+    /// Returns the links that are down.
     pub fn down(&self) -> impl Iterator<Item = LinkId> {
         self.closed.iter().copied()
     }
-    /// Address of a host.
+    /// Returns the address of a host.
     pub fn address(&self, host: HostId) -> Ipv4Addr {
         self.plan.node(host.into()).address
     }
-    /// The host or switch of that name.
+    /// Returns the host or switch with this name.
     pub fn node(&self, name: &str) -> Result<NodeId, LabError> {
         self.plan.topology().node_by_name(name).map_err(|why| match why {
             TopoError::UnknownName { name, nearest, .. } => {
@@ -195,7 +195,7 @@ impl Lab {
             other => other.into(),
         })
     }
-    /// The link of that name.
+    /// Returns the link with this name.
     pub fn link(&self, name: &str) -> Result<LinkId, LabError> {
         self.plan.topology().link_by_name(name).map_err(|why| match why {
             TopoError::UnknownName { name, nearest, .. } => {
@@ -207,7 +207,7 @@ impl Lab {
         })
     }
 
-    /// Breaks or mends a link. Routes stay as they are until [`Lab::reroute`].
+    /// Takes a link down or up. Routes stay unchanged until [`Lab::reroute`].
     pub fn set_link(&mut self, link: LinkId, state: LinkState) -> Result<(), LabError> {
         match state {
             LinkState::Down => self.closed.insert(link),
@@ -216,8 +216,8 @@ impl Lab {
         self.apply(link)
     }
 
-    /// Gives a link another rate: `rate` is of the topology, and scaled as all rates are. A link that is down has it
-    /// once it is up.
+    /// Changes the rate of a link. `rate` is a rate of the topology and is scaled like all others. A link that is
+    /// down gets it when it comes up.
     pub fn set_rate(&mut self, link: LinkId, rate: Rate) -> Result<(), LabError> {
         let scaled = self.plan.settings().rate_scale.apply(rate);
         if scaled < MIN_RATE {
@@ -228,7 +228,7 @@ impl Lab {
         self.apply(link)
     }
 
-    /// Puts in front of both ends of a link what belongs there.
+    /// Installs the queue that the state of a link requires at both of its ends.
     fn apply(&mut self, link: LinkId) -> Result<(), LabError> {
         for (id, port) in self.plan.ends(link) {
             let node = self.plan.node(id);
@@ -236,7 +236,7 @@ impl Lab {
             let index = index_of_port(port);
             let planned = &node.ports[usize::from(port)];
             let rate = self.rates.get(&link).copied().unwrap_or(planned.rate);
-            // The count of drops goes with the queue that is replaced.
+            // Replacing the queue resets its count of drops.
             let queues = queue::list(netlink).doing(|| format!("read the queues of {}", node.name))?;
             let dropped =
                 queues.iter().find(|queue| queue.device == index).map_or(0, |queue| queue.dropped_packets);
@@ -258,8 +258,8 @@ impl Lab {
         nodes.into_iter().try_for_each(|node| up::set_routes(&self.plan, &routing, node))
     }
 
-    /// Loses packets of a link with a probability each, 0.0 to 1.0, in both directions. Only who made the lab can,
-    /// and only where the kernel lets it load programs.
+    /// Makes a link lose packets in both directions with a probability, 0.0 to 1.0. Works only in the process that
+    /// created the lab, and only if the kernel lets it load programs.
     pub fn set_loss(&self, link: LinkId, probability: f64) -> Result<(), LabError> {
         if !(0.0..=1.0).contains(&probability) {
             let allowed = "a probability, 0.0 to 1.0".to_owned();
@@ -277,14 +277,14 @@ impl Lab {
         Ok(())
     }
 
-    /// Packets that the ports of a node marked so far, in port order. Known to who made the lab; zeroes where the
-    /// kernel lets it load no programs.
+    /// Returns the number of packets marked so far at each port of a node, in port order. Only the process that
+    /// created the lab has them. They are 0 if the kernel lets it load no programs.
     pub fn marked(&self, node: NodeId) -> Result<Vec<u64>, LabError> {
         let marked = |port| self.programs.as_ref().map_or(Ok(0), |programs| programs.marked(port));
         self.plan.node(node).ports.iter().map(marked).collect()
     }
 
-    /// What the ports of a node have moved.
+    /// Returns the counters of a node's ports.
     pub fn counters(&self, id: NodeId) -> Result<Vec<PortCounters>, LabError> {
         let node = self.plan.node(id);
         let netlink = &mut Namespace::named(&node.namespace).netlink()?;
@@ -306,18 +306,18 @@ impl Lab {
         Ok(node.ports.iter().zip(0..).map(of_port).collect())
     }
 
-    /// Runs `work` on a thread of its own in the network of a node. Sockets opened there stay there.
+    /// Runs `work` on a separate thread in the network of a node. Sockets opened there stay in that network.
     pub fn inside<T: Send>(&self, node: NodeId, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         Namespace::named(&self.plan.node(node).namespace).inside(work)
     }
 
-    /// Puts the calling thread into the network of a node, for good.
+    /// Moves the calling thread into the network of a node permanently.
     pub fn enter(&self, node: NodeId) -> Result<(), LabError> {
         Namespace::named(&self.plan.node(node).namespace).enter()
     }
 }
 
-/// Names shown where one is unknown.
+/// Number of names shown if one is unknown.
 const SHOWN: usize = 8;
 
 fn identities(namespaces: &[Namespace]) -> BTreeSet<(u64, u64)> {

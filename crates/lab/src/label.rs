@@ -1,8 +1,8 @@
-//! What a lab says about itself: texts on its devices (`ip link` shows them as `alias`).
+//! Labels by which a lab describes itself: texts on its devices (`ip link` shows them as `alias`).
 //!
-//! The loopback device of each node says which node of how many it is, and the lab's settings; each end of a link
-//! says which link it is. So a lab can be listed, changed and removed by any process, with no file that could be
-//! lost or wrong.
+//! The label of each node's loopback device has the number of the node, the size of the lab, and the lab's settings.
+//! The label of each end of a link identifies the link. Any process can therefore list, change and remove a lab,
+//! without a file that could be lost or outdated.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,34 +12,34 @@ use pathweave_units::{Duration, Rate};
 
 use crate::settings::{Marking, RateScale, Settings, SuperPackets};
 
-/// Longest alias of a device, in bytes (IFALIASZ less its zero).
+/// Longest alias of a device in bytes (IFALIASZ without its terminating zero).
 const LONGEST: usize = 255;
-/// First words of every label: whose it is, and the version of what follows.
+/// Prefixes of all labels: owner, and version of the format.
 const NODE: &str = "pathweave-lab 1 node";
 const LINK: &str = "pathweave-lab 1 link";
 
-/// What the loopback device of a node says.
+/// Label of a node's loopback device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodeLabel {
     /// Number of the node.
     pub(crate) node: u32,
-    /// Hosts, nodes and links the whole lab has.
+    /// Number of hosts, nodes and links of the whole lab.
     pub(crate) hosts: u32,
     pub(crate) nodes: u32,
     pub(crate) links: u32,
     pub(crate) settings: Settings,
-    /// Name of the topology, cut where it would not fit.
+    /// Name of the topology, cut if too long.
     pub(crate) topology: String,
 }
 
-/// The end of a link.
+/// End of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum End {
     A,
     B,
 }
 
-/// What one end of a link says: its other end says the rest.
+/// Label of one end of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkLabel {
     pub(crate) link: LinkId,
@@ -90,11 +90,11 @@ impl fmt::Display for LinkLabel {
     }
 }
 
-/// Not a label, or one of another version.
+/// Error for a text that is not a label, or one of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoLabel;
 
-/// The value of `key` in `key=value key=value ...`.
+/// Returns the value of `key` in `key=value key=value ...`.
 fn value<T: FromStr>(text: &str, key: &str) -> Result<T, NoLabel> {
     let found = text.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
     found.and_then(|value| value.parse().ok()).ok_or(NoLabel)

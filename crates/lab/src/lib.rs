@@ -1,9 +1,9 @@
-//! A small real network on one Linux machine, from the topology the simulator reads.
+//! Small real network on one Linux machine, created from a topology of the simulator.
 //!
-//! A [`Plan`] says what a lab consists of, as data; [`Lab::make`] makes it of network namespaces, veth pairs, token
-//! buckets and routes, or nothing at all if anything fails. A lab describes itself in labels on its devices, so
-//! [`Lab::open`], [`Lab::all`] and [`Lab::remove`] work in any process, and after a crash. [`run()`] moves a scenario's
-//! traffic on it through the real datapath.
+//! A [`Plan`] describes a lab as data. [`Lab::make`] creates it from network namespaces, veth pairs, token buckets
+//! and routes, or removes everything again if a step fails. A lab describes itself in labels on its devices, so
+//! [`Lab::open`], [`Lab::all`] and [`Lab::remove`] work in any process, and after a crash. [`run()`] sends a
+//! scenario's traffic through it with the real datapath.
 //!
 //! ```no_run
 //! use pathweave_lab::{Lab, LinkState, Plan, Settings, Workplace};
@@ -27,12 +27,12 @@
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | `plan`, `settings`, `name`, `label` | what a lab is: data, texts, limits |
-//! | `up`, `find`, `lab`, `processes` | making it, finding it, changing and removing it |
-//! | `privilege`, `inside` | where a lab is made without root; programs in it |
-//! | `application` | programs of others on several hosts at once |
-//! | `schedule`, `run` | a scenario's faults and traffic |
-//! | `programs`, `os` | what the kernel does for us; the only unsafe code is the bpf system call |
+//! | `plan`, `settings`, `name`, `label` | description of a lab: data, texts, limits |
+//! | `up`, `find`, `lab`, `processes` | creation, discovery, change and removal |
+//! | `privilege`, `inside` | labs without root privileges; execution of programs in a lab |
+//! | `application` | third-party programs on several hosts at once |
+//! | `schedule`, `run` | faults and traffic of a scenario |
+//! | `programs`, `os` | interfaces to the kernel; the only unsafe code is the bpf system call |
 
 mod application;
 mod config;

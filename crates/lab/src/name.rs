@@ -1,7 +1,7 @@
 //! Names of labs and of their network namespaces.
 //!
-//! Node `leaf0` of lab `demo` lives in the namespace `pw.demo.leaf0`, where `ip netns` finds it, too. Everything
-//! that belongs to a lab is found again by that prefix, so nothing is lost with the process that made it.
+//! Node `leaf0` of lab `demo` is the namespace `pw.demo.leaf0`, which `ip netns` lists, too. All parts of a lab are
+//! found by this prefix, even if the process that created them has died.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::error::LabError;
 const PREFIX: &str = "pw.";
 /// Longest name of a lab.
 const LONGEST: usize = 24;
-/// Longest name of a file, and so of a namespace, in bytes.
+/// Longest file name, and so longest name of a namespace, in bytes.
 const LONGEST_FILE_NAME: usize = 255;
 
 /// Name of a lab: 1 to 24 lower-case letters, digits or hyphens, beginning with a letter or digit.
@@ -19,12 +19,13 @@ const LONGEST_FILE_NAME: usize = 255;
 pub struct LabName(String);
 
 impl LabName {
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A name made from any text, for instance of a scenario: what is not allowed becomes a hyphen.
+    /// Derives a valid name from any text, for instance the name of a scenario. Each invalid character becomes a
+    /// hyphen.
     pub fn from_text(text: &str) -> LabName {
         let allowed = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let name: String =
@@ -33,7 +34,7 @@ impl LabName {
         LabName(if name.is_empty() { "lab".to_owned() } else { name })
     }
 
-    /// Name of the namespace of a node. Characters that file names or shells dislike are written as %XX.
+    /// Returns the name of a node's namespace. Characters that are unsafe in file names or shells are written as %XX.
     pub(crate) fn namespace(&self, node: &str) -> Result<String, LabError> {
         let mut name = self.prefix();
         for byte in node.bytes() {
@@ -53,12 +54,12 @@ impl LabName {
         Ok(name)
     }
 
-    /// What the namespaces of this lab begin with.
+    /// Returns the prefix of the names of this lab's namespaces.
     pub(crate) fn prefix(&self) -> String {
         format!("{PREFIX}{}.", self.0)
     }
 
-    /// The node a namespace of this lab is for.
+    /// Returns the node that a namespace of this lab belongs to.
     pub(crate) fn node_of(&self, namespace: &str) -> Option<String> {
         let mut rest = namespace.strip_prefix(&self.prefix())?.bytes();
         let mut bytes = Vec::new();
@@ -74,7 +75,7 @@ impl LabName {
         String::from_utf8(bytes).ok().filter(|node| !node.is_empty())
     }
 
-    /// The lab a namespace belongs to, if it is one of ours.
+    /// Returns the lab that a namespace belongs to, or `None` if it belongs to none.
     pub(crate) fn of_namespace(namespace: &str) -> Option<LabName> {
         let (lab, node) = namespace.strip_prefix(PREFIX)?.split_once('.')?;
         lab.parse().ok().filter(|_| !node.is_empty())

@@ -1,9 +1,9 @@
-//! What a lab consists of, computed from a topology without touching the system.
+//! Plan of a lab, computed from a topology without touching the system.
 //!
-//! Every node is a network namespace with one address on its loopback device; links carry no addresses. A port is
-//! a veth device `p0`, `p1`, ... in the order of the topology's ports, with a hardware address that follows from
-//! its link, so that neighbours are written down and not asked for. Routes are the simulator's own
-//! ([`Routing`]): for each host, the ports on shortest paths, as equal-cost next hops.
+//! Every node is a network namespace with one address on its loopback device. Links have no addresses. A port is a
+//! veth device `p0`, `p1`, ... in the order of the topology's ports. Its hardware address follows from its link, so
+//! neighbour entries are static and need no resolution. Routes are those of the simulator ([`Routing`]): for each
+//! host, the ports on shortest paths, as equal-cost next hops.
 
 use std::net::Ipv4Addr;
 
@@ -15,15 +15,15 @@ use crate::label::{End, LinkLabel, NodeLabel};
 use crate::name::LabName;
 use crate::settings::{MIN_RATE, Settings};
 
-/// Most hosts and switches of a lab.
+/// Largest number of hosts and switches of a lab.
 pub const MAX_LAB_NODES: usize = 512;
-/// Most links of a lab.
+/// Largest number of links of a lab.
 pub const MAX_LAB_LINKS: usize = 2_048;
 
-/// A hardware address.
+/// Hardware address.
 pub(crate) type Mac = [u8; 6];
 
-/// Everything that is to be made.
+/// Plan of a lab: all items to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     lab: LabName,
@@ -32,29 +32,29 @@ pub struct Plan {
     nodes: Vec<NodePlan>,
 }
 
-/// A host or switch and its namespace.
+/// Host or switch with its namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodePlan {
     /// Name in the topology.
     pub name: String,
     /// Name of the network namespace.
     pub namespace: String,
-    /// What it is.
+    /// Role of the node.
     pub role: Role,
-    /// Its only address, on the loopback device.
+    /// Only address of the node, on the loopback device.
     pub address: Ipv4Addr,
-    /// Its ports, in the topology's order.
+    /// Ports in the topology's order.
     pub ports: Vec<PortPlan>,
 }
 
-/// What a node does with packets of others.
+/// Role of a node in forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing.
+    /// Forwards nothing.
     Host,
-    /// Forwards them, choosing among equal paths by a hash with this seed.
+    /// Forwards packets. Chooses among equal-cost routes by a hash with this seed.
     Switch {
-        /// Differs from switch to switch: with one seed, successive tiers would repeat each other's choice.
+        /// Seed, different for each switch. With equal seeds, successive tiers would repeat each other's choice.
         hash_seed: u32,
     },
 }
@@ -62,35 +62,39 @@ pub enum Role {
 /// One end of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortPlan {
-    /// The device: "p0".
+    /// Name of the device: "p0".
     pub device: String,
-    /// The link.
+    /// Link at the port.
     pub link: LinkId,
     pub(crate) end: End,
     pub(crate) mac: Mac,
-    /// The node at the other end.
+    /// Node at the other end.
     pub peer: NodeId,
-    /// The port at the other end.
+    /// Port at the other end.
     pub peer_port: u16,
     pub(crate) peer_mac: Mac,
-    /// Rate of the lab's link.
+    /// Rate of the link in the lab.
     pub rate: Rate,
 }
 
-/// A way to a host, or to all of them: any of these ports of a node.
+/// Route to a host or to all hosts, over any of a node's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutePlan {
-    /// Address of the host, or the network of all hosts.
+    /// Address of the host, or of the subnet of all hosts.
     pub to: Ipv4Addr,
-    /// Bits of the address that count: 32 or 16.
+    /// Prefix length: 32 or 16.
     pub prefix: u8,
-    /// Ports on shortest paths, in ascending order; empty if there is no way.
+    /// Ports on shortest paths, in ascending order; empty if the destination is unreachable.
     pub ports: Vec<u16>,
 }
 
 impl Plan {
-    /// Plans a lab. Refused: settings out of range, more than [`MAX_LAB_NODES`] or [`MAX_LAB_LINKS`], a node whose
-    /// name is too long for a namespace, and a link that would be slower than 100 kb/s.
+    /// Plans a lab.
+    ///
+    /// # Errors
+    ///
+    /// Settings out of range, more than [`MAX_LAB_NODES`] nodes or [`MAX_LAB_LINKS`] links, a node whose name is too
+    /// long for a namespace, or a link that would be slower than 100 kb/s.
     pub fn new(lab: LabName, topology: Topology, settings: Settings) -> Result<Plan, LabError> {
         settings.validate()?;
         let sizes = [
@@ -119,28 +123,28 @@ impl Plan {
         Ok(Plan { lab, topology, settings, nodes })
     }
 
-    /// The lab's name.
+    /// Returns the lab's name.
     pub fn lab(&self) -> &LabName {
         &self.lab
     }
-    /// The network it stands for.
+    /// Returns the network that the lab represents.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
-    /// How it differs from that network.
+    /// Returns the settings of the lab.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
-    /// Hosts and switches, in the topology's order.
+    /// Returns the hosts and switches in the topology's order.
     pub fn nodes(&self) -> &[NodePlan] {
         &self.nodes
     }
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, node: NodeId) -> &NodePlan {
         &self.nodes[node.index()]
     }
 
-    /// Both ends of a link: node and port, first the topology's `a`.
+    /// Returns both ends of a link as node and port, beginning with the topology's `a`.
     pub fn ends(&self, link: LinkId) -> [(NodeId, u16); 2] {
         let a = self.topology.link(link).a;
         let ports = self.node(a).ports.iter().zip(0..);
@@ -151,7 +155,7 @@ impl Plan {
         [(a, number), (port.peer, port.peer_port)]
     }
 
-    /// The routes of a node to every host but itself. A host with one port has one route to all.
+    /// Returns the routes of a node to every other host. A host with one port has a single route to all.
     pub fn routes(&self, routing: &Routing, node: NodeId) -> Vec<RoutePlan> {
         if self.topology.is_host(node) && self.node(node).ports.len() == 1 {
             return vec![RoutePlan { to: HOSTS, prefix: HOSTS_PREFIX, ports: vec![0] }];
@@ -171,7 +175,7 @@ impl Plan {
             node: node.0,
             hosts: self.topology.hosts(),
             nodes: self.topology.nodes(),
-            // Bounded by MAX_LAB_LINKS.
+            // At most MAX_LAB_LINKS.
             links: self.topology.links().len() as u32,
             settings: self.settings.clone(),
             topology: self.topology.name().to_owned(),
@@ -217,32 +221,32 @@ impl NodePlan {
     }
 }
 
-/// The network in which all hosts are.
+/// Subnet of all hosts.
 const HOSTS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 0);
-/// Bits of its addresses that are the same.
+/// Prefix length of the subnet of all hosts.
 pub(crate) const HOSTS_PREFIX: u8 = 16;
 
-/// Hosts are 10.1.0.1 and so on, switches 10.2.0.1 and so on, 250 to a block. Labs are networks of their own, so
-/// these clash with nothing.
+/// Returns the address of a node: 10.1.0.1 and so on for hosts, 10.2.0.1 and so on for switches, 250 in each block.
+/// Each lab is a separate network, so addresses of different labs do not conflict.
 fn address(topology: &Topology, node: NodeId) -> Ipv4Addr {
-    /// Ends of addresses used in a block: 1 to 250.
+    /// Number of addresses in a block, with last bytes 1 to 250.
     const BLOCK: u32 = 250;
     let (net, number) = match topology.switch_index(node) {
         None => (1, node.0),
         Some(index) => (2, index as u32),
     };
-    // MAX_LAB_NODES keeps the block far below 256.
+    // The block number is far below 256 because of MAX_LAB_NODES.
     Ipv4Addr::new(10, net, (number / BLOCK) as u8, (number % BLOCK + 1) as u8)
 }
 
-/// Locally administered; the link's number, then the end.
+/// Returns a locally administered hardware address: the link's number, then the end.
 fn mac(link: LinkId, end: End) -> Mac {
     let [_, b1, b2, b3] = link.0.to_be_bytes();
     [0x02, 0x70, b1, b2, b3, if end == End::A { 0x0a } else { 0x0b }]
 }
 
-/// Multiplicative hashing (Knuth): consecutive numbers give seeds that share no bits in particular. Never 0, which
-/// means "any" to the kernel.
+/// Returns the hash seed of a switch by multiplicative hashing (Knuth): seeds of consecutive switches are not
+/// correlated. Never 0, which means "any" to the kernel.
 fn hash_seed(switch: u32) -> u32 {
     (switch + 1).wrapping_mul(0x9e37_79b1) | 1
 }
@@ -264,7 +268,7 @@ mod tests {
         LeafSpine::new(2, spines, 2).build(Path::new(".")).unwrap()
     }
 
-    /// Two leaves, two spines, two hosts a leaf: every line by hand.
+    /// Two leaves, two spines, two hosts a leaf: complete plan, computed by hand.
     #[test]
     fn a_small_leaf_spine() {
         let plan = plan(leaf_spine(2));
@@ -297,7 +301,7 @@ mod tests {
         );
     }
 
-    /// Whatever the topology: ends agree about their link, and addresses, seeds and hardware addresses differ.
+    /// For every topology: both ends of a link agree, and addresses, seeds and hardware addresses are distinct.
     fn check(plan: &Plan) {
         let mut seen = BTreeSet::new();
         for (node, id) in plan.nodes().iter().zip((0..).map(NodeId)) {

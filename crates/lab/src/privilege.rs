@@ -1,8 +1,8 @@
-//! May this process make networks? If not, a user namespace in which it may.
+//! Privileges to create networks: those of the process, or those of a user namespace.
 //!
-//! Root makes labs in the machine's own list of network namespaces. Anybody else gets a *workplace*: a user and a
-//! mount namespace of their own, kept by a process that does nothing else ([`keep_workplace`]). Every command enters
-//! it first. When the keeper ends, for whatever reason, the kernel removes everything that was made there.
+//! Root creates labs in the machine's own list of network namespaces. Any other user gets a *workplace*: a separate
+//! user and mount namespace, kept alive by a dedicated process ([`keep_workplace`]). Every command first enters it.
+//! When the keeper ends for any reason, the kernel removes everything in the workplace.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -21,34 +21,35 @@ use crate::error::{Doing, LabError};
 use crate::find;
 use crate::os::netns;
 
-/// CAP_NET_ADMIN and CAP_SYS_ADMIN, as bits of the effective set (capabilities(7)).
+/// CAP_NET_ADMIN and CAP_SYS_ADMIN as bits of the effective set (capabilities(7)).
 const NEEDED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
-/// Last arguments of a keeper: how it is recognised.
+/// Last arguments of a keeper, by which it is recognised.
 pub const KEEPER_ARGUMENTS: [&str; 2] = ["lab", "keep-workplace"];
-/// What a keeper says once the workplace is there.
+/// Line that a keeper prints when the workplace is ready.
 const READY: &str = "ready";
 
-/// Where the labs are that this process can see.
+/// Namespaces that contain the labs visible to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workplace {
-    /// In the machine's own list of network namespaces.
+    /// The machine's own list of network namespaces.
     Machine,
-    /// In the user's own namespaces, which this process has entered.
+    /// Namespaces of the user, which this process has entered.
     User {
-        /// The process that keeps them.
+        /// Process that keeps the namespaces alive.
         keeper: u32,
     },
-    /// The user has none, and so no labs.
+    /// The user has no workplace, and so no labs.
     None,
 }
 
-/// What this process lacks to make a lab right here, as a sentence; nothing if it lacks nothing.
+/// Returns a sentence on the capabilities that this process lacks to create a lab in its own namespaces, or `None` if
+/// it lacks none.
 pub fn missing_privileges() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     lacking(&status).map(|names| format!("making networks needs {names}, which root has"))
 }
 
-/// The capabilities that a process with this `/proc/.../status` lacks.
+/// Returns the capabilities that a process with this `/proc/.../status` lacks.
 fn lacking(status: &str) -> Option<String> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = line.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or_default();
@@ -58,8 +59,8 @@ fn lacking(status: &str) -> Option<String> {
 }
 
 impl Workplace {
-    /// Goes to where the labs are, if there are any. To be called before the process starts any thread: the kernel
-    /// lets only single threads change their user namespace.
+    /// Enters the workplace if there is one. Must be called before the process starts a thread: the kernel allows
+    /// only single-threaded processes to change their user namespace.
     pub fn enter() -> Result<Workplace, LabError> {
         if missing_privileges().is_none() {
             return Ok(Workplace::Machine);
@@ -69,7 +70,7 @@ impl Workplace {
         Ok(Workplace::User { keeper })
     }
 
-    /// The same, and makes a workplace where there is none. `keeper` is the command that runs [`keep_workplace`]:
+    /// Enters the workplace, and creates one if there is none. `keeper` is the command that runs [`keep_workplace`]:
     /// this program with [`KEEPER_ARGUMENTS`] as its last ones.
     pub fn enter_or_make(keeper: &mut Command) -> Result<Workplace, LabError> {
         match Workplace::enter()? {
@@ -77,7 +78,7 @@ impl Workplace {
             found => return Ok(found),
         }
         let own = start(keeper)?;
-        // Two commands may have started one each; the first counts.
+        // Two commands may each have started a keeper; the one with the lowest process number is used.
         let first = keepers().into_iter().min().unwrap_or(own);
         if first != own {
             end(own)?;
@@ -86,7 +87,7 @@ impl Workplace {
         Ok(Workplace::User { keeper: first })
     }
 
-    /// Ends the workplace if it has no lab any more.
+    /// Ends the workplace if it has no more labs.
     pub fn close_if_empty(self) -> Result<(), LabError> {
         match self {
             Workplace::User { keeper } if find::namespaces()?.is_empty() => end(keeper),
@@ -95,8 +96,8 @@ impl Workplace {
     }
 }
 
-/// Becomes the keeper of a new workplace: enters new namespaces, says so on standard output, and waits for its end.
-/// What goes wrong is said there, too.
+/// Runs the keeper of a new workplace: enters new namespaces, reports that or an error on standard output, and waits
+/// to be ended.
 pub fn keep_workplace() -> Result<std::convert::Infallible, LabError> {
     let made = make();
     let line = match &made {
@@ -123,7 +124,8 @@ fn make() -> Result<(), LabError> {
         ))
     };
     let (uid, gid) = (geteuid(), getegid());
-    // A session of its own, so that Ctrl-C in the terminal does not reach it. It fails only for who leads one already.
+    // A separate session, so that Ctrl-C in the terminal does not reach the keeper. The call fails only for a session
+    // leader.
     let _ = setsid();
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET)
         .map_err(|why| refused("unshare", why))?;
@@ -135,7 +137,7 @@ fn make() -> Result<(), LabError> {
         let written = fs::write(Path::new("/proc/self").join(file), text);
         written.map_err(|why| refused(file, Errno::from_raw(why.raw_os_error().unwrap_or_default())))?;
     }
-    // A list of network namespaces of our own, in memory, that only this workplace sees.
+    // A separate list of network namespaces in memory, visible only in this workplace.
     let folder = Path::new(netns::FOLDER);
     let place = if folder.is_dir() { folder } else { folder.parent().unwrap_or(folder) };
     mount(Some("pathweave-lab"), place, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))
@@ -143,7 +145,7 @@ fn make() -> Result<(), LabError> {
     netns::prepare_folder()
 }
 
-/// Processes that keep a workplace of this user.
+/// Returns the processes that keep a workplace of this user.
 fn keepers() -> Vec<u32> {
     let user_namespace = |pid: &str| fs::metadata(format!("/proc/{pid}/ns/user")).map(|file| file.ino()).ok();
     let own = user_namespace("self");
@@ -161,7 +163,7 @@ fn keepers() -> Vec<u32> {
         .collect()
 }
 
-/// Whether this is the command line of a keeper.
+/// Returns true if this is the command line of a keeper.
 fn is_keepers(line: &[u8]) -> bool {
     let arguments: Vec<&[u8]> = line.strip_suffix(&[0]).unwrap_or(line).split(|byte| *byte == 0).collect();
     arguments.len() > KEEPER_ARGUMENTS.len() && arguments.ends_with(&KEEPER_ARGUMENTS.map(str::as_bytes))
@@ -192,7 +194,7 @@ fn join(keeper: u32) -> Result<(), LabError> {
     setns(user, CloneFlags::CLONE_NEWUSER).doing(doing)?;
     let folder = std::env::current_dir();
     setns(mounts, CloneFlags::CLONE_NEWNS).doing(doing)?;
-    // Entering other mounts leads to their root; commands go on where they were called.
+    // Entering other mounts changes the working folder to their root, so the original one is restored.
     match folder {
         Ok(folder) => std::env::set_current_dir(&folder).doing(|| format!("return to {}", folder.display())),
         Err(_) => Ok(()),

@@ -1,4 +1,4 @@
-//! The processes that run in a lab, and their end.
+//! Processes that run in a lab, and their termination.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,20 +10,20 @@ use nix::unistd::Pid;
 use crate::error::LabError;
 use crate::os::netns;
 
-/// A process inside a lab.
+/// Process in a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Process number.
     pub pid: u32,
-    /// Its short name.
+    /// Short name of the process.
     pub name: String,
 }
 
-/// How long a process may take to end by itself.
+/// Time that a process may take to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 
-/// The processes in any of these namespaces (device and inode number), never this one.
+/// Returns the processes in any of these namespaces (device and inode number), never this process.
 pub(crate) fn in_namespaces(namespaces: &BTreeSet<(u64, u64)>) -> Vec<Process> {
     let own = netns::of_process(std::process::id());
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -32,7 +32,7 @@ pub(crate) fn in_namespaces(namespaces: &BTreeSet<(u64, u64)>) -> Vec<Process> {
         .filter(|&pid| pid != std::process::id())
         .filter(|&pid| {
             let namespace = netns::of_process(pid);
-            // Whatever the lab's folder says: what shares our namespace is no part of a lab.
+            // A process in our own namespace is never part of a lab, whatever the list contains.
             namespace != own && namespace.is_some_and(|namespace| namespaces.contains(&namespace))
         })
         .map(|pid| Process { pid, name: name_of(pid) })
@@ -45,7 +45,7 @@ fn name_of(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
-/// Ends all processes in these namespaces: asks first, then insists. Returns those there were.
+/// Ends all processes in these namespaces with SIGTERM and, if needed, SIGKILL. Returns the processes that existed.
 pub(crate) fn end_all(namespaces: &BTreeSet<(u64, u64)>) -> Result<Vec<Process>, LabError> {
     let all = in_namespaces(namespaces);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
@@ -54,7 +54,7 @@ pub(crate) fn end_all(namespaces: &BTreeSet<(u64, u64)>) -> Result<Vec<Process>,
             break;
         }
         for process in &left {
-            // It may have ended meanwhile, which is what we want; whether it did is looked at below.
+            // The process may have ended in the meantime; the checks below detect that.
             let _ = kill(Pid::from_raw(process.pid.cast_signed()), signal);
         }
         let until = Instant::now() + PATIENCE;

@@ -1,8 +1,8 @@
-//! Which programs run at which port of a lab.
+//! Programs at the ports of a lab.
 //!
-//! Arriving packets forget their sender's hash at every switch. Leaving packets may be lost at every port whose link
-//! has an error rate, and marked at every switch port. Where the kernel lets this process load no programs, the lab
-//! works without.
+//! Every switch clears the sender's hash of arriving packets. Leaving packets are dropped at random at every port
+//! whose link has an error rate, and marked at every switch port. If the kernel lets this process load no programs,
+//! the lab works without them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,26 +17,26 @@ use crate::os::filter::{self, Direction};
 use crate::os::program::{self, Queues, Red, Treatment};
 use crate::plan::{NodePlan, Plan, PortPlan, Role};
 
-/// What all ports of a lab share.
+/// Programs and maps that all ports of a lab share.
 #[derive(Debug)]
 pub(crate) struct Programs {
     rehash: Program,
-    /// Queues and counters of all ends of links, if there is marking.
+    /// Queue state and counters of all ends of links, if marking is enabled.
     queues: Option<Queues>,
 }
 
 impl Programs {
-    /// Loads what all ports share. `Err`: why the kernel refuses, which is no failure of the lab.
+    /// Loads the shared programs. Returns an error with the kernel's reason, which does not make the lab fail.
     pub(crate) fn load(plan: &Plan) -> io::Result<Programs> {
         let queues = match plan.settings().marking {
             None => None,
-            // Bounded by MAX_LAB_LINKS.
+            // At most MAX_LAB_LINKS.
             Some(_) => Some(Queues::new(2 * plan.topology().links().len() as u32)?),
         };
         Ok(Programs { rehash: Program::load(ProgramKind::Classifier, &program::rehash())?, queues })
     }
 
-    /// Attaches to a port what belongs there.
+    /// Attaches the programs that a port needs.
     pub(crate) fn attach(
         &self,
         netlink: &mut Netlink,
@@ -59,7 +59,7 @@ impl Programs {
         }
     }
 
-    /// Sets with what probability packets leaving through a port are lost, beside the marking it may have.
+    /// Sets the probability with which packets that leave through a port are lost, in addition to the port's marking.
     pub(crate) fn treat(
         &self,
         netlink: &mut Netlink,
@@ -78,7 +78,7 @@ impl Programs {
         filter::attach(netlink, index, Direction::Egress, program.as_fd()).doing(doing)
     }
 
-    /// Packets marked at a port so far.
+    /// Returns the number of packets marked at a port so far.
     pub(crate) fn marked(&self, port: &PortPlan) -> Result<u64, LabError> {
         let Some(queues) = &self.queues else { return Ok(0) };
         queues.marked(entry(port)).doing(|| format!("read the marks of port {}", port.device))
@@ -89,7 +89,7 @@ fn entry(port: &PortPlan) -> u32 {
     2 * port.link.0 + u32::from(port.end == End::B)
 }
 
-/// The marking of a switch's port, if the lab has marking.
+/// Returns the marking of a switch's port, if the lab has marking.
 fn red(plan: &Plan, node: &NodePlan, port: &PortPlan) -> Option<Red> {
     let Role::Switch { .. } = node.role else { return None };
     let marking = plan.settings().marking.as_ref()?;

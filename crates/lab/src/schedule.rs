@@ -1,7 +1,7 @@
-//! A scenario's faults as a timetable for a lab.
+//! Schedule of a scenario's faults for a lab.
 //!
-//! A lab whose links have a thousandth of the rate is a slow motion of its network: what takes a microsecond there
-//! takes a millisecond here. So times are divided by the rate scale.
+//! A lab whose links have a thousandth of the rate is its network in slow motion: a microsecond of the network takes
+//! a millisecond in the lab. Times are therefore divided by the rate scale.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,27 @@ use crate::error::LabError;
 use crate::lab::{Lab, LinkState};
 use crate::settings::RateScale;
 
-/// Most changes a timetable may have.
+/// Largest number of changes in a schedule.
 const MOST_CHANGES: usize = 100_000;
-/// What is due so soon after the start is due at once: to make it takes longer.
+/// Time after the start within which a change is applied at once, since applying it takes longer than that.
 const AT_ONCE: Duration = Duration::from_millis(1);
-/// How long to sleep at a time, so that a wish to stop is soon heard.
+/// Longest sleep at a time, so that a request to stop is noticed soon.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What happens to the links of a lab, and when. The default: nothing.
+/// Changes to the links of a lab with their times. The default has none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
-    /// In order of time, from the start.
+    /// Changes in order of time since the start.
     changes: Vec<(Duration, Change)>,
     notes: Vec<String>,
 }
 
-/// One change.
+/// Change of a link or of the routes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// A link breaks or is mended.
+    /// A link goes down or comes up.
     Link(LinkId, LinkState),
-    /// A link of the topology has this rate from now on.
+    /// A link gets this rate of the topology.
     Rate(LinkId, Rate),
     /// A link loses packets with this probability.
     Loss(LinkId, f64),
@@ -42,8 +42,12 @@ pub enum Change {
 }
 
 impl Schedule {
-    /// The timetable of a scenario's faults; routes follow `reroute_after` a link's change. What a lab cannot do is
-    /// left out and said in [`Schedule::notes`]. Refused: names that nothing has, and more than 100,000 changes.
+    /// Creates the schedule of a scenario's faults. Routes are updated `reroute_after` a change of a link. Faults
+    /// that a lab cannot apply are left out and described in [`Schedule::notes`].
+    ///
+    /// # Errors
+    ///
+    /// A name that does not exist, or more than 100,000 changes.
     pub fn new(
         topology: &Topology,
         faults: &[FaultConfig],
@@ -53,7 +57,7 @@ impl Schedule {
         let mut schedule = Schedule { changes: Vec::new(), notes: Vec::new() };
         let mut add = |at: pathweave_units::Duration, change| {
             let lab_time = |span: pathweave_units::Duration| {
-                // A century is as good as never, and can be represented.
+                // A century is practically for ever, and can be represented.
                 let seconds = (span.as_secs_f64() / scale.share()).min(3.2e9);
                 Duration::from_secs_f64(seconds)
             };
@@ -106,34 +110,34 @@ impl Schedule {
         }
         check_size(schedule.changes.len())?;
         schedule.notes = notes(faults);
-        // Stable: what a scenario says first happens first.
+        // The sort is stable: changes at the same time keep the scenario's order.
         schedule.changes.sort_by_key(|(at, _)| *at);
         Ok(schedule)
     }
 
-    /// The changes in order, each with its time from the start.
+    /// Returns the changes in order, each with its time from the start.
     pub fn changes(&self) -> &[(Duration, Change)] {
         &self.changes
     }
-    /// What of the faults a lab does otherwise or not at all, as sentences.
+    /// Returns notes on faults that a lab applies differently or not at all.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Makes the changes that are due at once, so that what begins now finds them made. The rest is what is left to play.
+    /// Applies the changes that are due at once, so that they precede all traffic. Returns the rest, to be played.
     pub(crate) fn begin(&self, lab: &mut Lab) -> Result<Schedule, LabError> {
         let (now, later) = self.divided();
         now.iter().try_for_each(|(_, change)| change.make(lab))?;
         Ok(later)
     }
 
-    /// What is due at once, and what is left.
+    /// Returns the changes that are due at once, and the rest.
     fn divided(&self) -> (&[(Duration, Change)], Schedule) {
         let (now, later) = self.changes.split_at(self.changes.partition_point(|(at, _)| *at <= AT_ONCE));
         (now, Schedule { changes: later.to_vec(), notes: Vec::new() })
     }
 
-    /// Makes the changes in real time, counted from now, until there are none left or `stop` says yes.
+    /// Applies the changes in real time, counted from now, until none is left or `stop` returns true.
     pub fn play(&self, lab: &mut Lab, stop: &dyn Fn() -> bool) -> Result<(), LabError> {
         let start = Instant::now();
         for (at, change) in &self.changes {

@@ -1,4 +1,4 @@
-//! How a lab differs from the network it stands for: rates, packets, queues.
+//! Differences between a lab and the network it represents: rates, packet sizes, queues.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,38 @@ use pathweave_units::Rate;
 
 use crate::error::LabError;
 
-/// Smallest and largest IPv4 MTU of a lab's links, in bytes.
+/// Allowed IPv4 MTU of a lab's links, in bytes.
 pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
-/// Smallest and largest queue in front of a link, in bytes.
+/// Allowed size of the queue in front of a link, in bytes.
 pub const QUEUE_BYTES: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
-/// Slowest link a lab makes: below, one packet takes longer than people wait.
+/// Slowest link of a lab. Below this rate, one packet takes too long.
 pub(crate) const MIN_RATE: Rate = Rate::from_bps(100_000);
-/// What [`RateScale::automatic`] brings the fastest link down to: software moves that much on few cores.
+/// Largest rate of the fastest link after [`RateScale::automatic`]: software can forward it with few cores.
 const COMFORTABLE_RATE: Rate = Rate::from_gbps(1);
 
-/// Everything about a lab that is not in its topology.
+/// Settings of a lab that are not in its topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Link rates of the lab relative to the topology's.
+    /// Ratio of the lab's link rates to the topology's.
     pub rate_scale: RateScale,
-    /// IPv4 MTU of every link, in bytes.
+    /// IPv4 MTU of every link, in bytes. Default 9,000.
     pub mtu_bytes: u32,
-    /// Whether the packets of one segmentation-offload send cross links as one.
+    /// Treatment of packets from one segmentation-offload send: as one packet or split. Default off: split.
     pub super_packets: SuperPackets,
-    /// Bytes that wait in front of a switch's link before packets are dropped.
+    /// Queue in front of a switch's link, in bytes, beyond which packets are dropped. Default 16 MB.
     pub queue_bytes: u64,
-    /// ECN marking in switches, if there is any.
+    /// ECN marking in switches. Default: none.
     pub marking: Option<Marking>,
 }
 
 impl Settings {
-    /// MTU of fabrics with large frames.
+    /// Default MTU: that of fabrics with jumbo frames.
     pub const DEFAULT_MTU_BYTES: u32 = 9_000;
-    /// What one queue may take of the simulator's default switch: half of 32 MB (dynamic threshold with alpha 1).
+    /// Default queue: the share of one queue in the simulator's default switch, half of 32 MB (dynamic threshold with
+    /// alpha 1).
     pub const DEFAULT_QUEUE_BYTES: u64 = 16_000_000;
 
-    /// Defaults with these rates.
+    /// Creates default settings with this rate scale.
     pub fn new(rate_scale: RateScale) -> Settings {
         Settings {
             rate_scale,
@@ -75,15 +76,15 @@ impl Settings {
     }
 }
 
-/// Rates of the lab's links as a share of the topology's: above 0, at most 1.
+/// Ratio of the lab's link rates to the topology's: above 0, at most 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateScale(f64);
 
 impl RateScale {
-    /// Links as fast as the topology says.
+    /// Links at the topology's rates.
     pub const FULL: RateScale = RateScale(1.0);
 
-    /// The power of ten that brings the fastest of `rates` down to 1 Gb/s.
+    /// Returns the power of ten that brings the fastest of `rates` down to at most 1 Gb/s.
     pub fn automatic(rates: impl IntoIterator<Item = Rate>) -> RateScale {
         let fastest = rates.into_iter().max().unwrap_or(Rate::ZERO);
         let mut divisor = 1u64;
@@ -93,12 +94,16 @@ impl RateScale {
         RateScale(1.0 / divisor as f64)
     }
 
-    /// A tenth of this scale.
+    /// Returns a tenth of this scale.
     pub(crate) fn a_tenth(self) -> RateScale {
         RateScale(1.0 / (10.0 / self.0).round())
     }
 
-    /// A scale above 0 and at most 1.
+    /// Creates a scale.
+    ///
+    /// # Errors
+    ///
+    /// The share is not above 0 and at most 1.
     pub fn new(share: f64) -> Result<RateScale, LabError> {
         if share > 0.0 && share <= 1.0 {
             return Ok(RateScale(share));
@@ -107,12 +112,12 @@ impl RateScale {
         Err(LabError::Value { what: "rate scale", value: share.to_string(), allowed })
     }
 
-    /// The share.
+    /// Returns the ratio as a number.
     pub fn share(self) -> f64 {
         self.0
     }
 
-    /// The lab's rate for a rate of the topology.
+    /// Converts a rate of the topology to the lab's rate.
     pub fn apply(self, rate: Rate) -> Rate {
         rate.scale(self.0)
     }
@@ -146,31 +151,32 @@ impl fmt::Display for RateScale {
     }
 }
 
-/// What one send with segmentation offload is on a veth link.
+/// Treatment of one send with segmentation offload on a veth link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SuperPackets {
-    /// One packet of up to 64 KB, cheap to move; a queue counts, drops and marks it as a whole.
+    /// One packet of up to 64 KB, cheap to forward. Queues count, drop and mark it as a whole.
     On,
     /// Packets of at most the MTU, as on real links. The default.
     #[default]
     Off,
 }
 
-/// RED that marks, on the queue in front of a switch's link; the thresholds hold at `reference`.
+/// RED that marks, on the queue in front of a switch's link. The thresholds apply at the rate `reference`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marking {
-    /// Nothing is marked below this queue, in bytes.
+    /// Queue in bytes up to which no packet is marked.
     pub kmin_bytes: u64,
-    /// Everything is marked above this queue, in bytes.
+    /// Queue in bytes above which every packet is marked.
     pub kmax_bytes: u64,
     /// Share of packets marked at `kmax_bytes`, in millionths.
     pub pmax_ppm: u32,
-    /// Rate of the topology's links at which the thresholds hold; others scale them. `None`: they hold everywhere.
+    /// Rate of a link of the topology at which the thresholds apply; they scale with the rate of other links. `None`:
+    /// the same thresholds on all links.
     pub reference: Option<Rate>,
 }
 
 impl Marking {
-    /// Both thresholds at a link of that rate (the topology's rate, not the lab's), in bytes.
+    /// Returns both thresholds in bytes for a link with this rate of the topology (not of the lab).
     pub(crate) fn thresholds_at(&self, rate: Rate) -> (u64, u64) {
         let Some(reference) = self.reference.filter(|reference| *reference != Rate::ZERO) else {
             return (self.kmin_bytes, self.kmax_bytes);

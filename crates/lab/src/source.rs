@@ -1,4 +1,4 @@
-//! What kind of file a lab is to be made from.
+//! Detection of the kind of file from which a lab is created.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use pathweave_topo::{
     read_text_file, topology_format_of_header,
 };
 
-/// Bytes of a file that are looked at to tell what it is; a larger one is refused later.
+/// Largest number of bytes read to detect the kind of a file. A larger file is refused later.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The topology of a file that is one: a topology file of ours, or one of another simulator. `None`: a TOML file that is
-/// something else, which is to say a scenario.
+/// Reads the topology if the file is a topology file of this project or of another simulator. Returns `None` for any
+/// other TOML file, which is then a scenario.
 pub fn topology_of_file(path: &Path) -> Result<Option<Topology>, TopoError> {
-    // What cannot be read is reported where it is read as a topology or a scenario.
+    // A read error is reported later, when the file is read as a topology or a scenario.
     let text = read_text_file(path, MOST_BYTES).unwrap_or_default();
     let (path, here) = (path.to_owned(), Path::new(""));
     let topology = match path.extension().and_then(|extension| extension.to_str()) {

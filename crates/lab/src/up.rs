@@ -1,4 +1,4 @@
-//! Making what a plan says, and taking it back where that fails.
+//! Creation of a planned lab, and rollback after a failure.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -19,19 +19,19 @@ use crate::plan::{NodePlan, Plan, Role};
 use crate::programs::Programs;
 use crate::settings::{Settings, SuperPackets};
 
-/// Room for what a host wants to send. It never fills: a socket stops its sender long before.
+/// Queue of a host's port in bytes. It never fills, because sockets block their sender long before.
 const HOST_QUEUE_BYTES: u64 = 64_000_000;
 
-/// What was made.
+/// Result of creating a lab.
 pub(crate) struct Made {
-    /// What differs from the network it stands for, as sentences.
+    /// Notes on differences from the network that the lab represents.
     pub(crate) notes: Vec<String>,
-    /// The programs at its ports, if the kernel lets us load any.
+    /// Programs at its ports, if the kernel lets this process load any.
     pub(crate) programs: Option<Programs>,
 }
 
-/// Makes all namespaces, links, queues and routes. `stop` is asked again and again: once it says yes, everything made
-/// is removed again, as after an error.
+/// Creates all namespaces, links, queues and routes. `stop` is called repeatedly. Once it returns true, everything
+/// created is removed again, as after an error.
 pub(crate) fn make(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<Made, LabError> {
     netns::prepare_folder()?;
     let mut made = Vec::new();
@@ -92,7 +92,7 @@ fn prepare_loopback(
     device::add_address(netlink, device::LOOPBACK, node.address)
 }
 
-/// Makes the links of which this node is the first end.
+/// Creates the links whose first end is this node.
 fn connect(plan: &Plan, node: &NodePlan) -> Result<(), LabError> {
     let netlink = &mut Namespace::named(&node.namespace).netlink()?;
     let Settings { mtu_bytes, super_packets, .. } = *plan.settings();
@@ -110,7 +110,7 @@ fn connect(plan: &Plan, node: &NodePlan) -> Result<(), LabError> {
 }
 
 fn prepare_ports(plan: &Plan, node: &NodePlan, programs: Option<&Programs>) -> Result<(), LabError> {
-    /// The port on which programs find a host's address, since many leave the loopback device out.
+    /// Port on which programs find a host's address, since many ignore the loopback device.
     const FIRST: u16 = 0;
     let netlink = &mut Namespace::named(&node.namespace).netlink()?;
     for (port, number) in node.ports.iter().zip(0..) {
@@ -132,8 +132,8 @@ fn prepare_ports(plan: &Plan, node: &NodePlan, programs: Option<&Programs>) -> R
     Ok(())
 }
 
-/// Waits until all ports of a node carry packets. The kernel notices somewhat later that both ends of a link are up,
-/// and drops everything until then.
+/// Waits until all ports of a node transmit packets. The kernel detects with some delay that both ends of a link are
+/// up, and drops all packets until then.
 fn wait_until_ready(node: &NodePlan, go_on: &dyn Fn() -> Result<(), LabError>) -> Result<(), LabError> {
     const POLL: std::time::Duration = std::time::Duration::from_millis(2);
     const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -154,7 +154,7 @@ fn wait_until_ready(node: &NodePlan, go_on: &dyn Fn() -> Result<(), LabError>) -
     }
 }
 
-/// The queue in front of a port of a node that sends at this rate.
+/// Returns the queue in front of a node's port with this rate.
 pub(crate) fn shape(plan: &Plan, node: &NodePlan, rate: Rate) -> Shape {
     let settings = plan.settings();
     let queue_bytes = match node.role {
@@ -168,8 +168,8 @@ pub(crate) fn shape(plan: &Plan, node: &NodePlan, rate: Rate) -> Shape {
     }
 }
 
-/// Sets the routes of a node. A host to which there is no way any more keeps the old one: what is sent there is lost
-/// on the link that failed, as in the simulator, instead of coming back as an error that no real fabric returns.
+/// Sets the routes of a node. The route to an unreachable host stays unchanged: packets to it are lost on the failed
+/// link, as in the simulator. Without the route, the kernel would return an error that no real fabric returns.
 pub(crate) fn set_routes(plan: &Plan, routing: &Routing, id: NodeId) -> Result<(), LabError> {
     let node = plan.node(id);
     let netlink = &mut Namespace::named(&node.namespace).netlink()?;
@@ -189,7 +189,7 @@ pub(crate) fn set_routes(plan: &Plan, routing: &Routing, id: NodeId) -> Result<(
     Ok(())
 }
 
-/// What a user should know about how this lab differs from the network it stands for.
+/// Returns notes on the differences between this lab and the network it represents.
 fn notes(plan: &Plan, seeds: HashSeeds, no_programs: Option<&io::Error>) -> Vec<String> {
     let links = plan.topology().links();
     let mut notes = Vec::new();

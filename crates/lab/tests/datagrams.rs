@@ -1,8 +1,8 @@
-//! Datagram endpoints on a network: many peers of one, and marks that whoever sends hears of.
+//! Datagram endpoints on a network: many peers of one endpoint, and congestion marks that reach the sender.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was measured.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints what is skipped and measured.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 #[path = "../../datapath/tests/support/crowd.rs"]
 mod crowd;
@@ -20,19 +20,20 @@ use pathweave_lab::{Lab, Marking, Settings};
 use pathweave_topo::{Build, LeafSpine, NodeId, parse_topology_file};
 use pathweave_units::{HostId, Rate};
 
-/// Of a host, on any port.
+/// Returns the configuration of an endpoint on a host, on any port.
 fn on(lab: &Lab, host: u32) -> RdmConfig {
     let mut config = RdmConfig::new(SocketAddr::from((lab.address(HostId(host)), 0)));
     config.device.waiting = Waiting::Blocking { spin: Duration::ZERO };
     config
 }
 
-/// An endpoint on a host, with a loop of its own.
+/// Opens an endpoint with its own loop on a host.
 fn open(lab: &Lab, host: u32, config: RdmConfig) -> RdmEndpoint {
     lab.inside(NodeId(host), || RdmEndpoint::open(config)).expect("its network").expect("an endpoint")
 }
 
-/// As many endpoints on seven hosts, all peers of one on the eighth, over two leaves and two spines.
+/// Runs `see` with one endpoint on the eighth host and `count` peers of it on seven hosts, over two leaves and two
+/// spines.
 fn peers_on_a_network(count: usize, see: impl FnOnce(RdmEndpoint, &[Leaf]) + Send) {
     let fabric = LeafSpine::new(2, 2, 4).build(Path::new(".")).expect("a small fabric");
     let lab = &TestLab::new(fabric, Settings::new("1/100".parse().expect("a scale"))).0;
@@ -44,7 +45,7 @@ fn peers_on_a_network(count: usize, see: impl FnOnce(RdmEndpoint, &[Leaf]) + Sen
     let hub = of_hub(on(lab, 0), &key, 4);
     let seen = std::thread::scope(|scope| {
         let work = || {
-            // Whoever drives an endpoint makes its TCP connections, so this thread belongs there, too.
+            // The thread that drives an endpoint makes its TCP connections, so it must be in the same network.
             lab.enter(NodeId(0)).expect("its network");
             see(RdmEndpoint::open(hub).expect("an endpoint"), &leaves);
         };
@@ -60,7 +61,7 @@ fn peers_on_a_network_get_every_byte() {
     }
 }
 
-/// A thousand loops want to run at once: a machine with two busy cores takes minutes to hear them all.
+/// A thousand loops compete for the cores: a machine with two busy cores takes minutes.
 #[test]
 #[ignore = "minutes; `make soak` runs it"]
 fn a_thousand_peers_on_a_network_cost_what_is_declared() {
@@ -70,12 +71,12 @@ fn a_thousand_peers_on_a_network_cost_what_is_declared() {
     });
 }
 
-/// 800 KB from a host at 100 Mb/s over a link of 10 Mb/s.
+/// Sends 800 KB from a host at 100 Mb/s over a link of 10 Mb/s.
 fn over_a_bottleneck(scheme: &str) -> Option<[RdmStats; 2]> {
     let file = "hosts = 2\ndelay = \"1us\"\n[[switch]]\nname = \"s\"\n[[link]]\na = \"host0\"\nb = \"s\"\n\
                 rate = \"100Gbps\"\n[[link]]\na = \"s\"\nb = \"host1\"\nrate = \"10Gbps\"\n";
     let topology = parse_topology_file("bottleneck.toml", file).expect("a topology");
-    // Everything is marked: how long the queue gets depends on when the sender gets to run.
+    // Every packet is marked, because the length of the queue depends on the scheduling of the sender.
     let marking = Marking { kmin_bytes: 0, kmax_bytes: 0, pmax_ppm: 1_000_000, reference: None };
     let settings = Settings {
         queue_bytes: 200_000,
@@ -116,9 +117,9 @@ fn over_a_bottleneck(scheme: &str) -> Option<[RdmStats; 2]> {
     Some(ends.map(|end| end.stats().expect("its loop runs")))
 }
 
-/// Ten times as fast as the network takes it: what nobody holds back is dropped again and again. With congestion control
-/// the switch marks, the receiver tells, and the sender hears of it. What that saves depends on when hosts get to run, so
-/// it is shown and not asserted; in simulated time it is (`transport/tests/rd/congestion.rs`).
+/// A sender ten times as fast as the bottleneck loses packets again and again without congestion control. With it the
+/// switch marks, the receiver reports, and the sender slows down. The benefit depends on scheduling, so it is printed
+/// and not asserted; `transport/tests/rd/congestion.rs` asserts it in simulated time.
 #[test]
 fn who_sends_hears_of_marks() {
     if !privileged("who_sends_hears_of_marks") {

@@ -1,8 +1,8 @@
-//! Outages of the only link of a host: what was under way goes on soon after the link is back.
+//! Outages of a host's only link: transfers continue soon after the link is up again.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was measured.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints what is skipped and measured.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ use pathweave_units::{Rate, Rng};
 const MTU_BYTES: u32 = 1_500;
 const MESSAGE: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest time without a completion where the link is up.
+/// Longest time without a completion while the link is up.
 const LONGEST: Duration = Duration::from_secs(2);
 
 fn device(lab: &Lab, host: NodeId) -> Device {
@@ -31,16 +31,16 @@ fn device(lab: &Lab, host: NodeId) -> Device {
     lab.inside(host, || Device::open(config)).unwrap().unwrap()
 }
 
-/// An outage, and what it costs beyond itself.
+/// Outage and its effect.
 struct Outage {
     down: Duration,
     /// Time from the end of the outage to the next completion.
     silence: Duration,
-    /// The longest time between completions in the second behind that.
+    /// Longest time between completions in the second after that.
     gap: Duration,
 }
 
-/// Outages of a tenth of a second to four seconds.
+/// Runs outages of a tenth of a second to four seconds.
 fn outages(count: u32, seed: u64) -> Vec<Outage> {
     let topology = LeafSpine::new(2, 2, 1).build(Path::new(".")).unwrap();
     let settings =
@@ -95,7 +95,7 @@ fn an_outage_of_the_only_link_costs_little_more_than_itself() {
     println!("{count} outages, seed {seed} (OUTAGES, OUTAGE_SEED)");
     for Outage { down, silence, gap } in outages(count, seed.into()) {
         println!("{down:?} down: {silence:?} until the next completion, then at most {gap:?} between two");
-        // Timeouts double up to 100 ms; a machine with more to do than cores may take a while.
+        // Timeouts double up to 100 ms. An overloaded machine may take longer.
         assert!(silence < LONGEST && gap < LONGEST, "{down:?} down: {silence:?}, then {gap:?}");
     }
 }

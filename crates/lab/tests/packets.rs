@@ -1,8 +1,8 @@
-//! What happens to packets in a lab: paths of connected sockets, rates, marks, losses, sizes.
+//! Treatment of packets in a lab: routes of connected sockets, rates, marks, losses, sizes.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was measured.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints what is skipped and measured.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 
 use std::net::{SocketAddrV4, UdpSocket};
@@ -21,7 +21,7 @@ fn settings() -> Settings {
     Settings::new("1/1000".parse().unwrap())
 }
 
-/// A fast host, a slow link, a host.
+/// Returns a topology of a fast host, a switch, and a host on a slow link.
 fn bottleneck(error_rate: f64) -> Topology {
     let file = format!(
         "hosts = 2\ndelay = \"1us\"\n[[switch]]\nname = \"s\"\n[[link]]\na = \"host0\"\nb = \"s\"\n\
@@ -30,7 +30,7 @@ fn bottleneck(error_rate: f64) -> Topology {
     parse_topology_file("bottleneck.toml", &file).unwrap()
 }
 
-/// A connected socket brings a hash of its own, which the kernel would prefer to the ports: the trap of veth.
+/// Packets of a connected socket carry the socket's hash, which the kernel would use on veth instead of the ports.
 #[test]
 fn the_ports_of_a_connected_socket_choose_its_spine() {
     if !privileged("the_ports_of_a_connected_socket_choose_its_spine") {
@@ -42,7 +42,7 @@ fn the_ports_of_a_connected_socket_choose_its_spine() {
     }
     let spine = |socket: &UdpSocket| {
         let leaf = lab.node("leaf0").unwrap();
-        // Nobody listens, so an error comes back; only what goes up counts.
+        // No program listens, so an ICMP error returns; only packets towards the spines count.
         let up = || lab.counters(leaf).unwrap().split_off(2);
         let before = up();
         socket.send(b"one way").unwrap();
@@ -62,13 +62,15 @@ fn the_ports_of_a_connected_socket_choose_its_spine() {
                 spine(&socket)
             })
             .collect();
-        // Without the program each new socket draws anew: all 8 alike on 4 spines has probability 1 in 16,384.
+        // Without the program each new socket has a random hash: all 8 on the same of 4 spines has probability 1 in
+        // 16,384.
         assert!(ways.iter().all(|way| *way == ways[0]), "source port {port}: {ways:?}");
     }
 }
 
-/// Sends `count` packets of `bytes` payload from host 0 to host 1 and returns how many arrive, and how long from before
-/// the first is sent to the last: a receiver that wakes up late must not make it shorter.
+/// Sends `count` packets of `bytes` payload from host 0 to host 1. Returns the number that arrive, and the time from
+/// before the first is sent to the last. Measured from the start of sending, so that a late wake-up of the receiver
+/// cannot shorten it.
 fn blast(lab: &Lab, count: u32, bytes: usize, ecn: i32) -> (u32, Duration) {
     let (sender, receiver) = (socket(lab, NodeId(0), 0), socket(lab, NodeId(1), PORT));
     nix::sys::socket::setsockopt(&sender, nix::sys::socket::sockopt::Ipv4Tos, &ecn).unwrap();
@@ -89,7 +91,8 @@ fn blast(lab: &Lab, count: u32, bytes: usize, ecn: i32) -> (u32, Duration) {
     })
 }
 
-/// 10 Gb/s at 1/1000 are 10 Mb/s: 100 packets of 1,250 bytes in all (with what a link adds) take 100 ms. The machine may be late, the link must not be early.
+/// 10 Gb/s at 1/1000 are 10 Mb/s: 100 packets of 1,250 bytes on the wire take 100 ms. The machine may be late, but
+/// the link must not be early.
 #[test]
 fn a_link_is_no_faster_than_its_rate() {
     if !privileged("a_link_is_no_faster_than_its_rate") {
@@ -120,7 +123,7 @@ fn a_queue_that_is_full_drops_and_a_deep_one_marks_whoever_understands() {
     assert_eq!(blast(lab, 15, 1_000, ECT).0, 15);
     assert_eq!((dropped(), lab.marked(switch).unwrap()[to_host1]), (0, 0));
 
-    // 200 packets come at ten times the rate they leave: some 90 fit, and twenty or more leave unmarked.
+    // 200 packets arrive at ten times the rate at which they leave: about 90 fit, and twenty or more leave unmarked.
     let (arrived, _) = blast(lab, 200, 1_000, ECT);
     assert!((90..190).contains(&arrived), "{arrived} of 200");
     assert_eq!(dropped(), u64::from(200 - arrived));
@@ -130,7 +133,7 @@ fn a_queue_that_is_full_drops_and_a_deep_one_marks_whoever_understands() {
         assert!((30..=u64::from(arrived) - 15).contains(&marked), "{marked} of {arrived}");
     }
 
-    // Who does not say that it understands marks gets none.
+    // A sender without ECN support gets no marks.
     blast(lab, 200, 1_000, 0);
     assert_eq!(lab.marked(switch).unwrap()[to_host1], marked);
 }
@@ -178,7 +181,7 @@ fn super_packets_are_cut_unless_they_are_wanted() {
     }
 }
 
-/// What a broken link loses is counted, also after it has been mended.
+/// Losses of a link that is down are counted, and the count survives its repair.
 #[test]
 fn losses_of_a_broken_link_are_counted() {
     if !privileged("losses_of_a_broken_link_are_counted") {
@@ -196,7 +199,7 @@ fn losses_of_a_broken_link_are_counted() {
     }
 }
 
-/// Breaking and mending again and again ends where it began.
+/// A link that goes down and up repeatedly ends in its initial state.
 #[test]
 fn flapping_leaves_no_trace() {
     if !privileged("flapping_leaves_no_trace") {

@@ -1,8 +1,8 @@
-//! A fabric of two leaves and two spines on this machine, from making it to its last trace.
+//! Fabric of two leaves and two spines on this machine, from creation to removal.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was measured.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints what is skipped and measured.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ fn settings() -> Settings {
     Settings::new("1/1000".parse::<RateScale>().unwrap())
 }
 
-/// Packets a node has sent over each of its links so far.
+/// Returns the number of packets that a node has sent over each of its links.
 fn sent(lab: &Lab, node: &str) -> BTreeMap<String, u64> {
     let ports = lab.counters(lab.node(node).unwrap()).unwrap();
     let name = |link| lab.plan().topology().link_name(link);
@@ -42,12 +42,13 @@ fn every_host_reaches_every_host_by_the_simulators_routes() {
             }
         }
     });
-    // What stays below a leaf does not climb: 2 of 3 partners are beyond the spines, both ways.
+    // Packets between hosts of one leaf do not reach a spine: 2 of 3 partners are behind the spines, in both
+    // directions.
     let up: u64 = sent(lab, "leaf0").iter().filter(|(link, _)| link.contains("spine")).map(|(_, n)| n).sum();
     assert_eq!(up, 2 * 2 + 2 * 2, "questions of two hosts to two hosts, and answers");
 }
 
-/// One unconnected socket for each source port, as the datapath has: the port alone decides the spine.
+/// One unconnected socket for each source port, as in the datapath: the port alone determines the spine.
 #[test]
 fn the_source_port_chooses_the_spine() {
     if !privileged("the_source_port_chooses_the_spine") {
@@ -74,8 +75,8 @@ fn the_source_port_chooses_the_spine() {
         }
     });
     println!("source ports by spine: {spines:?}");
-    // Each of 64 ports falls on each of 4 spines with probability 1/4: below 6 is 3 in 10,000 for a fair hash.
-    // The hash has a fixed seed, so the outcome is the same in every run on one kernel.
+    // Each of 64 ports is assigned to each of 4 spines with probability 1/4: fewer than 6 has probability 3 in 10,000
+    // for a fair hash. The hash has a fixed seed, so the outcome is the same in every run on one kernel.
     assert_eq!(spines.len(), 4, "{spines:?}");
     assert!(spines.values().all(|&ports| ports >= 6), "{spines:?}");
 }
@@ -106,7 +107,7 @@ fn a_broken_link_loses_packets_until_routes_avoid_it() {
     assert_eq!(alive(&lab.0).len(), 12);
     assert_eq!(sent(&lab.0, "leaf0")["leaf0-spine0"], before, "nothing tries the broken link");
 
-    // Another process would find the lab in this state.
+    // Another process finds the lab in this state.
     let mut found = Lab::open(lab.0.plan().lab()).unwrap();
     assert_eq!(found.down().collect::<Vec<_>>(), [link]);
     assert_eq!(found.plan().nodes(), lab.0.plan().nodes());
@@ -136,7 +137,7 @@ fn nothing_is_left_and_names_are_taken_once() {
     assert!(matches!(Lab::open(&name), Err(LabError::Unknown { kind: "lab", .. })));
 }
 
-/// Stopped after every possible number of steps: never anything left.
+/// Creation is stopped after various numbers of steps. Nothing is left in any case.
 #[test]
 fn an_interrupted_maker_takes_everything_back() {
     if !privileged("an_interrupted_maker_takes_everything_back") {
@@ -153,7 +154,7 @@ fn an_interrupted_maker_takes_everything_back() {
     }
 }
 
-/// A namespace of the lab's is in the way: what was made before it goes, what was in the way stays.
+/// A namespace of the lab exists already: everything created before is removed, and the existing one stays.
 #[test]
 fn a_name_in_the_way_rolls_back() {
     if !privileged("a_name_in_the_way_rolls_back") {
@@ -172,8 +173,8 @@ fn a_name_in_the_way_rolls_back() {
     assert_eq!(leftovers(&name), [""; 0]);
 }
 
-/// With one hash seed everywhere, an aggregation switch would see only flows that agree in the very bits it chooses
-/// by, and half of the core would never be used.
+/// With the same hash seed everywhere, an aggregation switch would receive only flows that agree in the bits by which
+/// it chooses, and half of the core would never be used.
 #[test]
 fn successive_tiers_choose_independently() {
     if !privileged("successive_tiers_choose_independently") {

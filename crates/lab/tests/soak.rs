@@ -1,10 +1,10 @@
-//! The soak on a real network: requests of all kinds, under every scheme of connections and every protection, while links fail and
-//! come back, interfaces go down, and MTUs fall, for as long as one likes. Every byte is compared, no request may fail, and memory
-//! must stay flat.
+//! Soak test on a real network: requests of all kinds, under every scheme for connections and every protection, while
+//! links fail and recover, interfaces go down, and MTUs shrink. Every byte is compared, no request may fail, and
+//! memory must not grow.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was done.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints what is skipped and done.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 
 use std::collections::BTreeMap;
@@ -28,46 +28,46 @@ use pathweave_units::{Rate, Rng};
 
 const SPINES: u32 = 4;
 const MTU_BYTES: u32 = 1_500;
-/// Longest message, in bytes.
+/// Longest message in bytes.
 const LONGEST: u32 = 200_000;
-/// Requests of each kind at a time.
+/// Number of requests of each kind at a time.
 const AT_A_TIME: usize = 6;
-/// Rounds of a connection.
+/// Number of rounds for each connection.
 const ROUNDS_A_LIFE: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Parts of the run at whose ends memory is looked at, and those that do not count.
+/// Number of parts of the run, after each of which memory is measured, and number of initial parts that do not count.
 const PARTS: usize = 20;
 const WARM_UP: usize = 5;
-/// How much the program's memory may grow from the first half to the second, in KiB.
+/// Largest growth of the program's memory from the first half to the second, in KiB.
 const GROWTH_KIB: u64 = 8 << 10;
 
-/// Memory of this program that is in RAM, in KiB.
+/// Returns the resident memory of this program in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells of RAM");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// A device on a host.
+/// Opens a device on a host.
 fn device(lab: &Lab, host: NodeId, protection: Protection) -> Device {
     let mut config = DeviceConfig::new(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     config.fit_link(MTU_BYTES as usize).unwrap();
     (config.paths, config.line_rate) = (32, Rate::from_mbps(100));
     (config.protection, config.key) = (protection, Some(ClusterKey::from_bytes([5; 32])));
     (config.unprotected, config.uncontrolled) = (Unprotected::Anywhere, Uncontrolled::All);
-    // With all links down nothing comes for as long as the chaos likes.
+    // While all links are down, nothing arrives for as long as the faults last.
     config.peer_timeout = Duration::from_secs(20);
     lab.inside(host, || Device::open(config)).unwrap().unwrap()
 }
 
-/// A failure of a link.
+/// Fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// The link loses everything.
+    /// The link loses all packets.
     Link,
-    /// The interface at one end is down, and its routes are gone.
+    /// The interface at one end is down, and its routes are removed.
     Interface,
-    /// The link takes no packet of full length.
+    /// The link drops packets of full length.
     Mtu,
 }
 
@@ -75,18 +75,18 @@ impl Trouble {
     const ALL: [Trouble; 3] = [Trouble::Link, Trouble::Interface, Trouble::Mtu];
 }
 
-/// Links in trouble at a time, of eight: with more of them there is no path for seconds, and timeouts of schemes that double them last
-/// a minute.
+/// Largest number of faulty links at a time, of eight. With more there is no path for seconds, and schemes with
+/// doubling timeouts then wait for up to a minute.
 const MOST_IN_TROUBLE: usize = 3;
 
-/// The longest packet while an MTU has fallen: none with data of more than one small message.
+/// Longest packet in bytes while an MTU is reduced. No packet with more data than one small message fits.
 const FALLEN_MTU_BYTES: u32 = 576;
 
-/// Counts of each trouble.
+/// Number of faults of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changes([u64; 3]);
 
-/// Changes a device of a node of the lab.
+/// Changes a device of a node.
 fn change(lab: &Lab, (node, port): (NodeId, u16), what: impl FnOnce(&mut LinkMessage) + Send) {
     let device = &lab.plan().node(node).ports[usize::from(port)].device;
     let done = lab.inside(node, || {
@@ -98,7 +98,7 @@ fn change(lab: &Lab, (node, port): (NodeId, u16), what: impl FnOnce(&mut LinkMes
     done.unwrap().unwrap();
 }
 
-/// Begins or ends a trouble of a link.
+/// Starts or ends a fault of a link.
 fn set(lab: &mut Lab, link: LinkId, trouble: Trouble, state: LinkState) {
     let ends = lab.plan().ends(link);
     match trouble {
@@ -119,7 +119,7 @@ fn set(lab: &mut Lab, link: LinkId, trouble: Trouble, state: LinkState) {
     }
 }
 
-/// Fails and mends links between leaves and spines until it is told to stop; then all are up.
+/// Breaks and repairs links between leaves and spines until `done` is set, and finally repairs all.
 fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> Changes {
     let mut rng = Rng::for_component(seed, "chaos", 0);
     let links: Vec<_> = (0..2)
@@ -141,7 +141,7 @@ fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> Changes {
             troubled.insert(link, trouble);
             changes.0[trouble as usize] += 1;
         }
-        // A route over an interface that is down cannot be made, and one that was down has none.
+        // No route can be created over an interface that is down, and one that was down has lost its routes.
         let may = !troubled.values().any(|trouble| *trouble == Trouble::Interface);
         if may && (ended == Some(Trouble::Interface) || rng.chance(0.3)) {
             lab.reroute().unwrap();
@@ -159,20 +159,20 @@ fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> Changes {
 struct Ends {
     near: Connection,
     far: Connection,
-    /// Of the far end, open to the near one.
+    /// Memory of the far end that the near end can access.
     board: Registration,
     inbox: Region,
     back: Region,
 }
 
-/// Bytes that tell where they are from.
+/// Returns bytes that identify their origin.
 fn pattern(rng: &mut Rng, len: usize) -> Vec<u8> {
     let salt = rng.next_u64();
     (0..len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt).to_le_bytes()[5]).collect()
 }
 
 impl Ends {
-    /// Waits for `count` completions of an end, all successful.
+    /// Waits for `count` completions of an end, all of them successful.
     fn done(connection: &Connection, count: usize, scheme: &str) {
         for _ in 0..count {
             let done = connection.wait(PATIENCE).unwrap_or_else(|why| {
@@ -182,7 +182,7 @@ impl Ends {
         }
     }
 
-    /// WRITEs, READs of the same bytes, and SENDs; all of them compared. How many bytes that were.
+    /// Sends WRITEs, READs of the same bytes, and SENDs, and compares all of them. Returns the number of bytes.
     fn round(&self, rng: &mut Rng, scheme: &str) -> u64 {
         let slot = LONGEST as usize;
         let messages: Vec<Vec<u8>> = (0..AT_A_TIME)
@@ -242,7 +242,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// Requests for this long; the memory of the program in KiB after each part of it.
+/// Sends requests for this long. Returns the memory of the program in KiB after each part.
 fn soak(time: Duration) -> Vec<u64> {
     let seed = number("SOAK_SEED").unwrap_or(1);
     println!("soak: {time:?} on links in trouble, seed {seed} (SOAK_SECONDS, SOAK_SEED)");
@@ -263,7 +263,7 @@ fn soak(time: Duration) -> Vec<u64> {
         .filter(|info| (info.make)().service == Service::Connection)
         .map(|info| info.name)
         .collect();
-    // One after the other of all schemes, each with another protection than the last.
+    // Uses all schemes in turn, with a different protection each time.
     let connect = |number: usize| {
         let (near, far, listener) = &pairs[number % pairs.len()];
         let scheme = schemes[(seed as usize + number) % schemes.len()];
@@ -281,7 +281,7 @@ fn soak(time: Duration) -> Vec<u64> {
     let mut slowest: Vec<(Duration, &str)> = Vec::new();
     let changes = std::thread::scope(|scope| {
         let chaos = scope.spawn(|| chaos(&mut lab.0, seed, &done));
-        // Also when a comparison fails, or the other thread would go on.
+        // Set even if a comparison fails, so that the other thread ends.
         let stop = Stop(&done);
         for part in 1..=PARTS {
             while begin.elapsed() < time.mul_f64(part as f64 / PARTS as f64) {
@@ -314,7 +314,7 @@ fn soak(time: Duration) -> Vec<u64> {
     resident
 }
 
-/// Ends the chaos.
+/// Ends the faults.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {

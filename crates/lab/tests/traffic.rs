@@ -1,6 +1,6 @@
-//! A workload on a lab: what depends on what, several queue pairs, and records as the simulator has them.
+//! Workload on a lab: dependencies, several queue pairs, and records as in the simulator.
 
-#[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
+#[allow(dead_code, clippy::print_stderr)] // Each test file uses a part of it; skips are printed.
 mod common;
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use pathweave_topo::{Build, LeafSpine, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
 
-/// Two rings, one after the other, of all four hosts: each host sends six messages of 50 KB a ring.
+/// Two rings of all four hosts, one after the other: each host sends six messages of 50 KB in each ring.
 fn spec(scheme: &str, topology: Topology) -> SimSpec {
     let rings = Traffic::RingAllReduce(RingAllReduce {
         size: Bytes::new(200_000),
@@ -35,7 +35,7 @@ fn a_collective_runs_to_its_end() {
     }
     let topology = || LeafSpine::new(2, 2, 2).build(Path::new(".")).unwrap();
     let mut lab = TestLab::new(topology(), Settings::new("1/1000".parse::<RateScale>().unwrap()));
-    // One queue pair a connection, and several.
+    // One queue pair for each connection, and several.
     for scheme in ["ecmp", "qp-scaling"] {
         let spec = spec(scheme, topology());
         let mut most = 0;
@@ -50,7 +50,7 @@ fn a_collective_runs_to_its_end() {
             assert_eq!(flow.status, FlowStatus::Finished, "{scheme}: {flow:?}");
             assert!(flow.finish_ps.is_some() && flow.acked_ps >= flow.finish_ps, "{scheme}: {flow:?}");
         }
-        // 50 KB in packets of 4,096 bytes; what is sent while messages share a connection counts for one of them.
+        // 50 KB in packets of 4,096 bytes. Packets sent while messages share a connection count for one of them.
         let sent: u32 = result.flows.iter().map(|flow| flow.sent_packets).sum();
         assert!(sent >= 48 * 13, "{scheme}: {sent}");
         assert!(

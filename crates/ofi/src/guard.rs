@@ -1,4 +1,5 @@
-//! What stands at every entry from C: nothing unwinds into the application, and a child of a fork does nothing.
+//! Guard at every entry from C: a panic never unwinds into the application, and the child of a fork does
+//! nothing.
 
 use std::ffi::c_int;
 use std::fmt::Display;
@@ -9,55 +10,56 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::abi::errno::{FI_EIO, FI_EOTHER};
 use crate::log::{Level, say};
 
-/// Why a call fails: a positive number of `rdma/fi_errno.h`.
+/// Error of a call: a positive number of `rdma/fi_errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
-/// The answer of a call that is refused. The reason is said in one line at FI_LOG_LEVEL=warn: some applications take no notice of the number,
-/// and wait for ever.
+/// Returns the error of a rejected call. Logs the reason at FI_LOG_LEVEL=warn, because some applications
+/// ignore the error number and wait forever.
 #[cold]
 pub(crate) fn refused(errno: i32, what: impl Display) -> Errno {
     say(Level::Warn, format_args!("a call is refused with error {errno}: {what}"));
     Errno(errno)
 }
 
-/// What a call comes to.
+/// Result of a call.
 pub(crate) type Answer<T = ()> = Result<T, Errno>;
 
-/// How many forks lie between this process and the one that loaded the library.
+/// Number of forks between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static WATCH: Once = Once::new();
 
-/// The process in which something was opened. Its sockets and threads are not those of a child.
+/// The process in which an object was opened. Its sockets and threads do not exist in a child process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// This one.
+    /// Returns the current process.
     pub(crate) fn this() -> Self {
         WATCH.call_once(crate::ffi::watch_forks);
         Process(GENERATION.load(Ordering::Relaxed))
     }
 
-    /// Fails in a child.
+    /// Returns FI_EIO in a child process.
     #[inline]
     pub(crate) fn check(self) -> Answer {
         if self.is_this() { Ok(()) } else { Err(Errno(FI_EIO)) }
     }
 
-    /// Whether this is still the same process.
+    /// Returns true if this is still the same process.
     #[inline]
     pub(crate) fn is_this(self) -> bool {
         GENERATION.load(Ordering::Relaxed) == self.0
     }
 }
 
-/// Called in the child of each fork.
+/// Counts a fork. Called in the child of each fork.
 pub(crate) fn forked() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The body of an entry: a number that is not negative, or an error.
+/// Runs the body of an entry that returns a non-negative number. Converts errors and panics to negative
+/// numbers.
 #[inline]
 pub(crate) fn count(body: impl FnOnce() -> Answer<isize>) -> isize {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -67,7 +69,7 @@ pub(crate) fn count(body: impl FnOnce() -> Answer<isize>) -> isize {
     }
 }
 
-/// The body of an entry that has nothing to say but whether it worked.
+/// Runs the body of an entry that only succeeds or fails.
 #[inline]
 pub(crate) fn status(body: impl FnOnce() -> Answer) -> c_int {
     count(|| body().map(|()| 0)) as c_int

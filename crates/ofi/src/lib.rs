@@ -1,16 +1,18 @@
-//! A libfabric provider: what speaks libfabric (MPI, SHMEM, oneCCL, NCCL through its plugin) runs over many paths, unchanged.
+//! A libfabric provider: programs that use libfabric (MPI, SHMEM, oneCCL, NCCL through its plugin) run over
+//! many paths, unchanged.
 //!
-//! libfabric opens the shared library, calls [`fi_prov_ini`], and from there on everything goes through tables of functions.
-//! No function of libfabric is called: the process may hold another copy of it than the one that opened us.
+//! libfabric opens the shared library and calls [`fi_prov_ini`]. From there on, all calls go through tables
+//! of functions. The provider calls no function of libfabric, because the process may contain another copy of
+//! it than the one that opened the provider.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`abi`] | the structures and constants of libfabric's headers |
-//! | `ffi` | the functions of the tables; all `unsafe` code |
-//! | `getinfo` | what is offered |
-//! | `settings` | the environment |
+//! | [`abi`] | structures and constants of libfabric's headers |
+//! | `ffi` | functions of the tables; all `unsafe` code |
+//! | `getinfo` | offers of the provider |
+//! | `settings` | environment variables |
 //! | `object` | queues, counters, address vectors, domains |
-//! | `endpoint` | the engine of `pathweave-tagged` over the device of `pathweave-datapath`, and memory shared with peers on this host |
+//! | `endpoint` | `pathweave-tagged` over a `pathweave-datapath` device, and shared memory with peers on this host |
 #![cfg(target_os = "linux")]
 
 pub mod abi;
@@ -26,5 +28,5 @@ pub use ffi::library::{Library, LibraryError, Offered};
 pub use ffi::provider::fi_prov_ini;
 pub use getinfo::capability_names;
 
-/// What the provider is called.
+/// Name of the provider.
 const NAME: &str = "pathweave";

@@ -1,21 +1,21 @@
-//! What is said on standard error, as libfabric's own variable `FI_LOG_LEVEL` wants it. libfabric's functions for it are
-//! not used: the process may have another libfabric than the one that loaded us.
+//! Messages on standard error, filtered by libfabric's variable `FI_LOG_LEVEL`. libfabric's log functions are
+//! not used, because the process may contain another libfabric than the one that loaded the provider.
 
 use std::collections::BTreeSet;
 use std::fmt::Arguments;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// As libfabric names them, the most urgent first.
+/// Log levels, named as in libfabric, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Something is wrong.
+    /// Errors.
     Warn,
-    /// Why something is as it is.
+    /// Explanations.
     Info,
 }
 
-/// Messages that were said already, of those said once. Bounded.
+/// Messages that [`say_once`] has written. The set is bounded.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 const MOST_REMEMBERED: usize = 256;
 
@@ -28,14 +28,14 @@ fn wanted(level: Level) -> bool {
     }
 }
 
-/// Says it if the variable wants this level.
+/// Writes a message if the variable enables its level.
 pub(crate) fn say(level: Level, message: Arguments<'_>) {
     if wanted(level) {
         write(message);
     }
 }
 
-/// Says it whatever the variable, but once a process: applications ask again and again.
+/// Writes a message whatever the level, but once per process, because applications repeat their requests.
 pub(crate) fn say_once(message: &str) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.len() < MOST_REMEMBERED && said.insert(message.to_owned()) {
@@ -44,6 +44,6 @@ pub(crate) fn say_once(message: &str) {
 }
 
 fn write(message: Arguments<'_>) {
-    // Nobody can be told that standard error is closed.
+    // An error of standard error cannot be reported.
     let _ = writeln!(std::io::stderr(), "{}: {message}", crate::NAME);
 }

@@ -1,21 +1,27 @@
-//! What the environment says, checked as a whole before anything is opened.
+//! Environment variables, checked as a whole before anything is opened.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `PATHWEAVE_KEY_FILE` | the cluster's key: a file with 64 hexadecimal digits that nobody else can read |
-//! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
-//! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses; several with commas |
-//! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 32 unless said otherwise, and on loopback, which is one path, 1 |
-//! | `PATHWEAVE_SCHEME` | transport scheme; `weave` unless said otherwise |
-//! | `PATHWEAVE_LINE_RATE` | rate of the interfaces together, as `25Gbps`; what the system says of them unless given |
-//! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
-//! | `PATHWEAVE_PORTS` | UDP ports to listen on, as `18500-18600`; any free one unless given |
-//! | `PATHWEAVE_WAITING` | `adaptive` (default), `busy` or `blocking`: what the loop does when idle |
-//! | `PATHWEAVE_PEER_TIMEOUT` | seconds a peer may be silent before its operations fail, 1 to 3600; 60 |
-//! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; 16384 |
-//! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of payload an endpoint keeps of messages nobody waits for yet; 64 MiB |
-//! | `PATHWEAVE_SHARED_MEMORY` | `on` (default); `messages`: what is long, too, goes through the shared memory and is not copied by the kernel; `off`: ranks on one host talk over the network |
-//! | `PATHWEAVE_PROGRESS` | `auto` (default): whoever calls, and a thread while nobody does; `thread`: always the thread; `caller`: without a thread, for tests |
+//! | `PATHWEAVE_KEY_FILE` | file with the cluster's key: 64 hexadecimal digits, readable only by its owner |
+//! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; `insecure` needs no key |
+//! | `PATHWEAVE_IFACE` | names of network interfaces, separated by commas |
+//! | `PATHWEAVE_ADDRESS` | addresses of network interfaces, separated by commas; instead of `PATHWEAVE_IFACE` |
+//! | `PATHWEAVE_PATHS` | number of paths of each connection, 1 to 256; default 32, on loopback 1 |
+//! | `PATHWEAVE_SCHEME` | transport scheme; default `weave` |
+//! | `PATHWEAVE_LINE_RATE` | total rate of the interfaces, such as `25Gbps`; default: as the system reports |
+//! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; default: the interface's MTU |
+//! | `PATHWEAVE_PORTS` | UDP ports to listen on, such as `18500-18600`; default: any free port |
+//! | `PATHWEAVE_WAITING` | behaviour of the idle event loop: `adaptive` (default), `busy` or `blocking` |
+//! | `PATHWEAVE_PEER_TIMEOUT` | seconds of silence after which a peer's operations fail, 1 to 3600; default 60 |
+//! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; default 16384 |
+//! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of unexpected messages' payload that an endpoint keeps; default 64 MiB |
+//! | `PATHWEAVE_SHARED_MEMORY` | shared memory within a host: `on` (default), `messages` or `off`, see below |
+//! | `PATHWEAVE_PROGRESS` | driver of the event loop: `auto` (default), `thread` or `caller`, see below |
+//!
+//! With `PATHWEAVE_SHARED_MEMORY=messages`, long messages go through the shared memory too, and the kernel
+//! copies nothing. With `off`, ranks of one host communicate over the network. With
+//! `PATHWEAVE_PROGRESS=auto`, callers drive the loop, and a thread does while there is no call. With
+//! `thread`, only the thread drives it. With `caller` there is no thread; this is for tests.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -30,70 +36,70 @@ use thiserror::Error;
 
 use crate::getinfo::Interface;
 
-/// That of the device. Applications send in bursts, and after a burst `udmp` spreads the next one evenly over all paths, so that it
-/// waits for the slowest.
+/// Default scheme, the same as that of the device. Applications send in bursts. After a burst, `udmp` spreads
+/// the next one evenly over all paths, so that it waits for the slowest.
 const DEFAULT_SCHEME: &str = "weave";
 
 const NAMES: &str = "a network interface such as eth0, or up to 8 with commas, each once";
 const ADDRESSES: &str = "an address such as 10.0.0.1, or up to 8 with commas, all IPv4 or all IPv6, each of an interface and once";
 
-/// Why the provider offers nothing: something is wrong with a variable.
+/// Error of an environment variable. The provider has no offer in this case.
 #[derive(Debug, Error)]
 pub(crate) enum SettingError {
-    /// No key, where one is needed.
+    /// There is no key, though one is needed.
     #[error("there is no key: set PATHWEAVE_KEY_FILE, or on a closed network PATHWEAVE_PROTECTION=insecure")]
     NoKey,
-    /// The key's file.
+    /// The key file is wrong.
     #[error("PATHWEAVE_KEY_FILE: {0}")]
     Key(#[from] KeyError),
-    /// A value that is not allowed.
+    /// A value is not allowed.
     #[error("{variable} is {value:?}; allowed: {allowed}")]
     Value { variable: &'static str, value: String, allowed: String },
-    /// Two that contradict each other.
+    /// Two variables contradict each other.
     #[error("PATHWEAVE_IFACE and PATHWEAVE_ADDRESS are both set; one of them is enough")]
     TwoInterfaces,
 }
 
-/// Which interfaces may be used.
+/// Interfaces that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// Any; loopback only if there is no other.
+    /// Any interface; loopback only if there is no other.
     Anywhere,
-    /// Those of these names, all together as one.
+    /// The interfaces with these names, all together as one.
     Interfaces(Vec<String>),
-    /// Those with these addresses, all together as one.
+    /// The interfaces with these addresses, all together as one.
     Addresses(Vec<IpAddr>),
 }
 
-/// Who runs the loop.
+/// Driver of the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Whoever calls, and a thread while nobody does.
+    /// Callers, and a thread while there is no call.
     Auto,
     /// A thread.
     Thread,
-    /// Whoever calls.
+    /// Callers only.
     Caller,
 }
 
-/// How ranks on one host talk.
+/// Communication between ranks on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedMemory {
-    /// Through memory, where they can share it; the kernel copies what is long, where it does.
+    /// Through shared memory where possible. The kernel copies long messages where it permits that.
     On,
-    /// Through memory, and the kernel copies nothing.
+    /// Through shared memory, without copies by the kernel.
     Messages,
-    /// Over the network, as all others.
+    /// Over the network, as with other peers.
     Off,
 }
 
-/// All of it.
+/// All settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) key: Option<ClusterKey>,
     pub(crate) protection: Protection,
     pub(crate) place: Where,
-    /// As far as it is said.
+    /// Number of paths, if set.
     pub(crate) paths: Option<u16>,
     pub(crate) scheme: String,
     pub(crate) line_rate: Option<Rate>,
@@ -107,23 +113,25 @@ pub(crate) struct Settings {
     pub(crate) shared_memory: SharedMemory,
 }
 
-/// The variables as they are now.
+/// Reads the current environment.
 pub(crate) fn from_environment() -> Result<Settings, SettingError> {
     Settings::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
 impl Settings {
-    /// The rate of interfaces that are used together: as it is said, or that of all where the system has it.
+    /// Returns the total rate of interfaces that are used together: the configured one, or the sum of the
+    /// rates that the system reports.
     pub(crate) fn rate<'a>(&self, interfaces: impl Iterator<Item = &'a Interface>) -> Option<Rate> {
         let speed: Option<u64> = interfaces.map(Interface::speed_mbps).sum();
         let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
         self.line_rate.or(speed.map(Rate::from_mbps))
     }
 
-    /// Reads and checks everything that `get` knows.
+    /// Reads and checks all variables with `get`.
     ///
     /// # Errors
-    /// The first variable that is wrong.
+    ///
+    /// Returns an error about the first variable that is wrong.
     pub(crate) fn read(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, SettingError> {
         let from = Variables(get);
         let protection = from.parsed("PATHWEAVE_PROTECTION", "encrypt, auth-only or insecure", |text| {
@@ -178,7 +186,7 @@ impl Settings {
     }
 }
 
-/// Whether anything in the environment is meant for this provider: then what is wrong is said aloud.
+/// Returns true if the environment has a variable for this provider. In that case, errors are printed.
 pub(crate) fn is_asked_for() -> bool {
     let ours = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("PATHWEAVE_");
     let chosen = std::env::var("FI_PROVIDER").is_ok_and(|names| names.contains(crate::NAME));
@@ -188,7 +196,7 @@ pub(crate) fn is_asked_for() -> bool {
 struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Variables<'_> {
-    /// An empty variable is none.
+    /// Returns the text of a variable. An empty variable counts as unset.
     fn text(&self, variable: &str) -> Option<String> {
         (self.0)(variable).filter(|value| !value.is_empty())
     }
@@ -228,7 +236,7 @@ fn value(variable: &'static str, value: &str, allowed: impl Display) -> SettingE
     SettingError::Value { variable, value: value.into(), allowed: allowed.to_string() }
 }
 
-/// What commas divide, unless there is too much of it or something is there twice.
+/// Parses a comma-separated list. Returns `None` if it is too long or has duplicates.
 fn list<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let all: Vec<T> = text.split(',').map(|part| parse(part.trim())).collect::<Option<_>>()?;
     let once = (1..all.len()).all(|index| !all[..index].contains(&all[index]));

@@ -18,13 +18,13 @@ const KEY: u64 = 7;
 const LONG: usize = 1 << 20;
 const HUGE: usize = 64 << 20;
 
-/// Tests of this program hold up calls of the whole process, so there is one at a time.
+/// Serialises the tests, because they hold up calls of the whole process.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A place in which a thread is held up right before the kernel copies, as if it had lost its core there.
+/// A gate that holds a thread right before the kernel copies, as if it had lost its core there.
 struct Gate(AtomicU32);
 
 const OPEN: u32 = 0;
@@ -32,7 +32,7 @@ const SET: u32 = 1;
 const HOLDS: u32 = 2;
 
 impl Gate {
-    /// Copies of short memory, to see what a peer can do, pass.
+    /// Lets copies of short memory pass. They are tests of a peer's permissions.
     fn pass(&self, bytes: usize) {
         let set = bytes >= 65_536
             && self.0.compare_exchange(SET, HOLDS, Ordering::SeqCst, Ordering::SeqCst).is_ok();
@@ -58,7 +58,8 @@ static READV: Gate = Gate(AtomicU32::new(OPEN));
 static WRITEV: Gate = Gate(AtomicU32::new(OPEN));
 
 /// # Safety
-/// As the system call.
+///
+/// The arguments are those of the system call.
 unsafe fn call(
     gate: &Gate,
     number: libc::c_long,
@@ -67,17 +68,18 @@ unsafe fn call(
     there: (*const libc::iovec, u64),
     flags: u64,
 ) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         gate.pass((*there.0).iov_len);
         libc::syscall(number, pid, here.0, here.1, there.0, there.1, flags) as isize
     }
 }
 
-/// Stands in for that of the C library.
+/// Replaces the function of the C library.
 ///
 /// # Safety
-/// As the system call.
+///
+/// The arguments are those of the system call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn process_vm_readv(
     pid: i32,
@@ -87,14 +89,16 @@ unsafe extern "C" fn process_vm_readv(
     others: u64,
     flags: u64,
 ) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(&READV, libc::SYS_process_vm_readv, pid, (here, parts), (there, others), flags) }
 }
 
-/// Nobody calls it; a provider that writes into memory of others does.
+/// Replaces the function of the C library. The provider does not call it now; a provider that writes into
+/// memory of other processes would.
 ///
 /// # Safety
-/// As the system call.
+///
+/// The arguments are those of the system call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn process_vm_writev(
     pid: i32,
@@ -104,11 +108,11 @@ unsafe extern "C" fn process_vm_writev(
     others: u64,
     flags: u64,
 ) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { call(&WRITEV, libc::SYS_process_vm_writev, pid, (here, parts), (there, others), flags) }
 }
 
-/// A pair that has met, and memory of the far end that the near end has read from.
+/// Makes a connected pair, and memory of the far endpoint that the near one has read from.
 fn pair_with_memory() -> (Pair, Vec<u8>, *mut FidMr) {
     environment();
     let pair = Pair::new();
@@ -121,7 +125,7 @@ fn pair_with_memory() -> (Pair, Vec<u8>, *mut FidMr) {
     (pair, memory, mr)
 }
 
-/// Closes memory, waits until nobody is held up, and sees whether it is touched afterwards.
+/// Closes memory, opens the gate, and checks that the memory is not written afterwards.
 fn close_and_look(mr: *mut FidMr, memory: &mut [u8], gate: &Gate) {
     assert_eq!(close(mr), 0);
     memory.fill(0xaa);
@@ -158,7 +162,7 @@ fn a_writer_that_is_held_up_writes_nothing_after_the_close() {
     });
 }
 
-/// The owner of memory is the one who copies to it: closing waits for that copy, and for nothing of the peer.
+/// The owner of the memory copies to it. Closing waits for that copy, but not for the peer.
 #[test]
 fn an_owner_that_is_held_up_as_it_takes_a_write_closes_after_it() {
     let _alone = alone();
@@ -197,7 +201,7 @@ fn a_reader_that_is_held_up_does_not_take_other_bytes_for_those_of_the_region() 
         assert!(start.elapsed() < PATIENCE / 2, "{:?}", start.elapsed());
         assert_eq!(reader.join().unwrap(), Err(FI_EACCES));
     });
-    // They are still connected: no operation but that one fails.
+    // The endpoints are still connected: only that one operation fails.
     pair.far.tsend(pair.to_near, 1, b"after", 3);
     let mut message = vec![0; 5];
     pair.near.trecv(pair.to_far, 1, 0, slot(&mut message), 4);
@@ -213,8 +217,8 @@ fn digits_of(name: [u8; 16]) -> String {
     name.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The other process of a test. It reads from the memory of who has started it, is stopped some time, and then receives what it is
-/// told to.
+/// Body of the other process of a test. It reads from the memory of the process that started it, is stopped
+/// for some time, and then receives the requested number of messages.
 #[test]
 #[ignore = "started by other tests of this file"]
 fn a_process_that_is_stopped() {
@@ -226,7 +230,7 @@ fn a_process_that_is_stopped() {
     assert_eq!(node.done().op_context as usize, 1);
     let mut out = std::io::stdout();
     writeln!(out, "ready {}", digits_of(node.name())).unwrap();
-    // It is stopped in the middle of an access, or while it waits for the next word.
+    // The process is stopped in the middle of an access, or while it waits for the next order.
     let mut bytes = vec![7; HUGE];
     match std::env::var("PATHWEAVE_TEST_ACCESS").as_deref() {
         Ok("write") => {
@@ -253,7 +257,7 @@ fn a_process_that_is_stopped() {
         assert!(into[..len] == pattern(len, number as u64));
         writeln!(out, "received {len}").unwrap();
     }
-    // The endpoint stays as it is until its owner says so.
+    // The endpoint stays open until the test ends the process.
     let _ = words.next();
 }
 
@@ -264,7 +268,7 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// Starts it; `node` is where it reads from.
+    /// Starts the process. It reads from the memory of `node`.
     fn start(node: &Node, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "a_process_that_is_stopped", "--nocapture"]);
@@ -276,7 +280,7 @@ impl Stopped {
         Stopped { child, lines, name: said.expect("it says its name") }
     }
 
-    /// Starts it and stops it.
+    /// Starts the process and stops it.
     fn of(node: &Node, variables: &[(&str, &str)]) -> Self {
         let stopped = Stopped::start(node, variables);
         stopped.signal(libc::SIGSTOP);
@@ -284,11 +288,11 @@ impl Stopped {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: a child that was not waited for.
+        // SAFETY: a child process that was not waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Goes on, and takes so many messages.
+    /// Lets the process continue and receive messages of these lengths.
     fn receives(mut self, lens: &[usize]) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{}", lens.len()).unwrap();
         let mut received =
@@ -306,13 +310,13 @@ impl Drop for Stopped {
     }
 }
 
-/// Both ways between two processes.
+/// Both values of `PATHWEAVE_SHARED_MEMORY` that the tests use.
 const WAYS: [&str; 2] = ["on", "off"];
 
 fn node(variables: &[(&str, &str)]) -> Node {
     environment();
     for (name, value) in variables {
-        // SAFETY: tests of this program that read it come one after the other.
+        // SAFETY: the tests of this program that read it run one after the other.
         unsafe { std::env::set_var(name, value) };
     }
     let node = Node::new();
@@ -323,7 +327,8 @@ fn node(variables: &[(&str, &str)]) -> Node {
     node
 }
 
-/// Memory is closed while a peer that knows its key is stopped: all messages to it arrive, those sent before and those sent after.
+/// Memory is closed while a peer that knows its key is stopped. All messages to the peer arrive, those sent
+/// before and those sent after.
 fn a_peer_is_stopped(seconds: f64) {
     let _alone = alone();
     for way in WAYS {
@@ -355,7 +360,7 @@ fn a_peer_is_stopped(seconds: f64) {
     }
 }
 
-/// Memory is closed in the middle of an access of a peer: it ends there, and all messages arrive.
+/// Memory is closed in the middle of a peer's access. The access ends, and all messages arrive.
 fn a_peer_is_stopped_amid(access: &str, begun: impl Fn(&[u8])) {
     let _alone = alone();
     for way in WAYS {
@@ -373,7 +378,7 @@ fn a_peer_is_stopped_amid(access: &str, begun: impl Fn(&[u8])) {
             let pid = far.child.id() as i32;
             thread::spawn(move || {
                 thread::sleep(Duration::from_millis(1_500));
-                // SAFETY: a child that was not waited for.
+                // SAFETY: a child process that was not waited for.
                 unsafe { libc::kill(pid, libc::SIGCONT) }
             })
         };
@@ -400,7 +405,7 @@ fn a_peer_that_is_stopped_as_it_writes_gets_all_messages() {
 
 #[test]
 fn a_peer_that_is_stopped_as_it_reads_gets_all_messages() {
-    // About when it is in the middle of it.
+    // After this time, the read is about half done.
     a_peer_is_stopped_amid("read", |_| thread::sleep(Duration::from_millis(20)));
 }
 
@@ -418,17 +423,17 @@ fn a_peer_that_is_stopped_for_long_gets_all_messages() {
 }
 
 fn inject(node: &Node, to: u64, tag: u64, bytes: &[u8]) {
-    // SAFETY: the bytes are there during the call.
+    // SAFETY: the bytes are valid during the call.
     let call = || unsafe {
         ((*(*node.ep).tagged).inject)(node.ep.cast(), bytes.as_ptr().cast(), bytes.len(), to, tag)
     };
     node.retry(call).unwrap();
 }
 
-/// More than rings and credits hold.
+/// Number of injected messages, more than rings and credits hold.
 const INJECTED: usize = 1_000;
 
-/// An endpoint is closed while a peer is stopped that has not got what was injected.
+/// An endpoint is closed while a peer is stopped that has not received the injected messages.
 fn an_endpoint_is_closed(seconds: f64) {
     let _alone = alone();
     for way in WAYS {
@@ -445,7 +450,7 @@ fn an_endpoint_is_closed(seconds: f64) {
         let pid = far.child.id() as i32;
         let waker = thread::spawn(move || {
             thread::sleep(Duration::from_secs_f64(seconds));
-            // SAFETY: a child that was not waited for.
+            // SAFETY: a child process that was not waited for.
             unsafe { libc::kill(pid, libc::SIGCONT) }
         });
         drop(near);
@@ -467,16 +472,16 @@ fn what_was_injected_arrives_at_a_peer_that_is_stopped_for_long() {
     an_endpoint_is_closed(30.0);
 }
 
-/// The way in which the peer of a test is of no help.
+/// Reason why the peer of a test does not receive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Idle {
-    /// Stopped, and never goes on.
+    /// The peer is stopped, and never continues.
     Stopped,
-    /// Has no room for more, and receives nothing.
+    /// The peer has no room for more, and receives nothing.
     Full,
 }
 
-/// Closing ends when the peer has had as long as it may be silent, and what is lost is told.
+/// Closing ends after the peer timeout, and reports lost messages.
 #[test]
 fn what_was_injected_and_cannot_arrive_is_told() {
     let _alone = alone();
@@ -506,7 +511,7 @@ fn what_was_injected_and_cannot_arrive_is_told() {
             assert!(matches!(error.err, FI_ETIMEDOUT | FI_ECONNRESET), "{way}: {}", error.err);
             lost += 1;
         }
-        // The rest is where the peer would find it.
+        // The remaining messages are already in memory that the peer reads.
         assert!((INJECTED / 2..=2 * INJECTED).contains(&lost), "{way}: {lost} are lost");
         drop(far);
         for answer in [close(mr), close(near.cq), close(near.av), close(near.domain), close(near.fabric)] {

@@ -1,16 +1,18 @@
-//! Every function that C may call is guarded: a panic in it becomes an error and never unwinds into the application, where it
-//! would end the process. Looked up in the source, so that a function added later is looked at, too.
+//! Checks that every function that C may call is guarded. A panic in such a function becomes an error, and
+//! never unwinds into the application, where it would end the process. The check reads the source, so it
+//! covers functions that are added later.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What catches a panic.
+/// Functions that catch panics.
 const GUARDS: [&str; 3] = ["status", "count", "catch_unwind"];
-/// Called outside of a guard, to put arguments together, and looked at below: they cannot panic.
+/// Functions that are called outside of a guard to build arguments. The test below checks that they cannot
+/// panic.
 const BUILDERS: [&str; 11] = [
     "refused", "one", "several", "spans", "any", "with_tag", "plain", "tagged", "data_of", "context", "order",
 ];
-/// Of the language and the core library, without a panic.
+/// Functions of the language and the core library that cannot panic.
 const HARMLESS: [&str; 12] = [
     "as_ref",
     "as_ptr",
@@ -25,7 +27,7 @@ const HARMLESS: [&str; 12] = [
     "forked",
     "this",
 ];
-/// What panics, if it stands in the code.
+/// Code that can panic.
 const PANICS: [&str; 9] =
     ["unwrap()", "expect(", "panic!", "assert", "unreachable!", "todo!", "[index", "slice_from", " / "];
 
@@ -48,7 +50,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The functions with bodies, comments left out, up to the tests.
+/// Returns the functions with bodies, without comments, up to the tests.
 fn functions(path: &Path) -> Vec<Function> {
     let text = std::fs::read_to_string(path).unwrap();
     let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
@@ -60,7 +62,7 @@ fn functions(path: &Path) -> Vec<Function> {
         let rest = &code[at + 3..];
         let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let Some(opening) = rest.find('{') else { continue };
-        // A type of a function, or a declaration, ends before any body.
+        // A function type, or a declaration, ends before any body.
         if name.is_empty() || rest[..opening].contains(';') {
             continue;
         }
@@ -80,18 +82,18 @@ fn functions(path: &Path) -> Vec<Function> {
     found
 }
 
-/// Functions and methods that a body calls.
+/// Returns the functions and methods that a body calls.
 fn calls(body: &str) -> BTreeSet<&str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let called = body.match_indices('(').map(|(at, _)| {
         let start = body[..at].rfind(|c| !is_word(c)).map_or(0, |before| before + 1);
         &body[start..at]
     });
-    // Those that begin with a capital letter make a value; without a name it is a tuple.
+    // Names that begin with a capital letter construct a value; an empty name is a tuple.
     called.filter(|name| name.starts_with(char::is_lowercase) && *name != "if" && *name != "match").collect()
 }
 
-/// What a body does before it is guarded; all of it, if it never is.
+/// Returns the part of a body before its guard; the whole body if it has none.
 fn before_guard(body: &str) -> &str {
     let guard = GUARDS.iter().filter_map(|name| body.find(&format!("{name}(")));
     &body[..guard.min().unwrap_or(body.len())]
@@ -105,7 +107,8 @@ fn every_entry_is_guarded() {
     let is_guard = |name: &str| GUARDS.contains(&name);
     let mut entries = 0;
     for file in &all {
-        // Entries call each other and functions beside them; what is safe for one reason makes others so.
+        // Entries call each other and functions in the same file. A function that is found safe may make its
+        // callers safe.
         let mut safe: BTreeSet<&str> = BTreeSet::new();
         loop {
             let is_known = |name: &&str| {
@@ -128,9 +131,9 @@ fn every_entry_is_guarded() {
             assert!(safe.contains(name.as_str()), "{file}: {name} does something outside of a guard: {body}");
         }
     }
-    // As many as there are slots and more: the search has not missed them.
+    // There are at least as many entries as table slots, so the search has not missed them.
     assert!(entries > 100, "{entries}");
-    // Those are safe by the same rule, whichever file they are in.
+    // The builders are safe by the same rule, whichever file they are in.
     for builder in all.iter().flatten().filter(|function| BUILDERS.contains(&function.name.as_str())) {
         if builder.is_entry {
             continue;
@@ -153,10 +156,12 @@ fn the_search_sees_what_is_not_guarded() {
     assert_eq!(calls(&found[0].body), BTreeSet::from(["table", "unwrap"]));
 }
 
-/// Numbers that say that an argument cannot be used. Those of what is asked for by trying, or of the moment, are no such.
+/// Error numbers for arguments that cannot be used. Numbers for optional features or for temporary states are
+/// not among them.
 const REFUSALS: [&str; 5] = ["FI_EINVAL", "FI_EMSGSIZE", "FI_EBADFLAGS", "FI_ENOKEY", "FI_ENOSYS"];
 
-/// An argument that is refused is named at FI_LOG_LEVEL=warn: there is one way to refuse it, which does.
+/// A rejected argument is logged at FI_LOG_LEVEL=warn, because every rejection uses the one function that
+/// logs.
 #[test]
 fn no_argument_is_refused_without_a_word() {
     let mut paths = Vec::new();
@@ -177,7 +182,8 @@ fn no_argument_is_refused_without_a_word() {
             );
         }
     }
-    // What has no function at all: slots that nobody fills, commands that libfabric itself tries, forms that do not exist.
+    // Exceptions: slots without an implementation, commands that libfabric itself tries, and forms that do
+    // not exist.
     let known = ["cm.rs: ", "no_slot", "query_collective", "nic.rs: control", "atomic.rs: valid"];
     silent.retain(|found| !known.iter().any(|known| found.contains(known)));
     assert_eq!(silent, [""; 0]);

@@ -1,4 +1,4 @@
-//! Answers to the hints of programs that are there, as these give them; and the hardware that an answer names.
+//! Answers to the hints of real programs, and the hardware that an answer names.
 #![allow(unsafe_code, reason = "calls C tables")]
 
 mod client;
@@ -29,7 +29,7 @@ const ASKED: Asked = Asked {
 };
 const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
-/// NIXL's, without memory of devices, which it does without at the second attempt.
+/// Hints of NIXL, without device memory, which it drops in its second attempt.
 const NIXL: Asked = Asked {
     caps: FI_MSG | FI_RMA | COMM,
     mr_mode: FI_MR_LOCAL | FI_MR_HMEM | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
@@ -37,9 +37,9 @@ const NIXL: Asked = Asked {
     threading: FI_THREAD_COMPLETION,
     ..ASKED
 };
-/// Those by which NIXL lists the devices of all providers.
+/// Hints with which NIXL lists the devices of all providers.
 const NIXL_LIST: Asked = Asked { caps: FI_MSG | FI_RMA | COMM, mr_mode: !3, ..ASKED };
-/// Of the plugin of NCCL that sends and receives.
+/// Hints of NCCL's plugin in its send and receive mode.
 const NCCL: Asked = Asked {
     version: version(1, 6),
     caps: FI_TAGGED | FI_MSG | COMM,
@@ -60,12 +60,12 @@ const OPEN_MPI_MEMORY: Asked = Asked {
     mr_mode: FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR | FI_MR_ENDPOINT,
     ..ASKED
 };
-/// SHMEM's, in the terms of before 1.5.
+/// Hints of SHMEM, in the terms of libfabric before 1.5.
 const BASIC: Asked = Asked { caps: FI_RMA | FI_ATOMIC, mr_mode: FI_MR_BASIC, ..ASKED };
 
 fn ask(asked: &Asked) -> Result<*mut Info, i32> {
     environment();
-    // SAFETY: zero is a good value of every field of these; they live until the call returns.
+    // SAFETY: zero is valid for every field of these; they live until the call returns.
     unsafe {
         let (mut hints, mut domain): (Info, DomainAttr) = (std::mem::zeroed(), std::mem::zeroed());
         let mut ep: EpAttr = std::mem::zeroed();
@@ -80,10 +80,10 @@ fn ask(asked: &Asked) -> Result<*mut Info, i32> {
     }
 }
 
-/// The mode of the answer, of which there is one.
+/// Returns the mode of the answer, which must be the only one.
 fn mr_mode(asked: &Asked) -> i32 {
     let info = ask(asked).unwrap();
-    // SAFETY: a whole answer.
+    // SAFETY: a complete answer.
     let mode = unsafe {
         assert!((*info).next.is_null(), "loopback is one link, whatever addresses it has");
         (*(*info).domain_attr).mr_mode
@@ -99,17 +99,18 @@ fn registered_memory_is_named_as_programs_are_ready_for() {
     for (asked, answer) in cases.into_iter().chain([(OPEN_MPI_MEMORY, kept), (BASIC, FI_MR_BASIC)]) {
         assert_eq!(mr_mode(&asked), answer, "{:#x} asked for {:#x}", asked.mr_mode, asked.caps);
     }
-    // Each bit alone, and none that was not hinted.
+    // Each bit is kept by itself, and no bit that was not hinted.
     for hinted in [0, FI_MR_VIRT_ADDR, FI_MR_PROV_KEY, FI_MR_LOCAL | FI_MR_RAW] {
         assert_eq!(mr_mode(&Asked { mr_mode: hinted, ..NIXL }), hinted & kept);
     }
-    // Nobody reaches memory of who only writes to others.
+    // An application that only writes to others has no memory that peers access.
     assert_eq!(mr_mode(&Asked { caps: FI_RMA | FI_WRITE, ..NIXL }), 0);
     let old = Asked { version: version(1, 4), mr_mode: 0, ..NIXL };
     assert_eq!(mr_mode(&old), FI_MR_SCALABLE);
 }
 
-/// Each program asks for key 0 for all it registers; peers reach each region by the key and the address that they were told.
+/// Each program requests key 0 for all its regions. Peers reach each region by the key and the address that
+/// they were told.
 #[test]
 fn two_regions_of_key_0_are_two_regions() {
     let answer = mr_mode(&NIXL);
@@ -118,7 +119,7 @@ fn two_regions_of_key_0_are_two_regions() {
     let mut memory = [vec![0u8; 4096], vec![0u8; 4096]];
     let regions = memory.each_mut().map(|bytes| {
         let mr = pair.far.register(slot(bytes), 0, FI_REMOTE_WRITE | FI_REMOTE_READ).unwrap();
-        // SAFETY: a region that is open.
+        // SAFETY: an open region.
         (mr, unsafe { (*mr).key }, bytes.as_ptr() as u64)
     });
     assert_ne!(regions[0].1, regions[1].1);
@@ -137,7 +138,7 @@ fn two_regions_of_key_0_are_two_regions() {
 #[test]
 fn an_open_domain_keeps_its_ways() {
     let node = Node::new();
-    // It was opened without them.
+    // The domain was opened without these bits.
     assert_eq!(mr_mode(&Asked { domain: node.domain, ..OPEN_MPI_MEMORY }), 0);
     let options = Options { mr_mode: FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, ..Options::default() };
     let virtual_ = Node::with(options, |_| ());
@@ -145,17 +146,17 @@ fn an_open_domain_keeps_its_ways() {
     assert_eq!(mr_mode(&again), options.mr_mode);
     let unready = ask(&Asked { mr_mode: FI_MR_PROV_KEY, ..again });
     assert_eq!(unready, Err(FI_ENODATA), "addresses would be taken for offsets");
-    // One of another provider has other tables.
-    // SAFETY: a domain of ours, copied.
+    // A domain of another provider has other tables.
+    // SAFETY: a copy of a domain of this provider.
     let mut foreign = unsafe { ptr::read(node.domain) };
     let ops = foreign.ops;
-    // SAFETY: a table of ours, copied.
+    // SAFETY: a copy of a table of this provider.
     let mut table = unsafe { ptr::read(ops) };
     foreign.ops = &raw mut table;
     assert_eq!(ask(&Asked { domain: &raw mut foreign, ..OPEN_MPI_MEMORY }), Err(FI_ENODATA));
 }
 
-/// The text of a string of C.
+/// Returns the text of a C string.
 fn text(of: *mut std::ffi::c_char) -> Option<String> {
     // SAFETY: NULL or a string.
     (!of.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(of) }.to_string_lossy().into_owned())
@@ -164,14 +165,15 @@ fn text(of: *mut std::ffi::c_char) -> Option<String> {
 #[test]
 fn loopback_has_a_name_and_a_size_and_claims_no_hardware() {
     let info = getinfo(FI_TAGGED).unwrap();
-    // SAFETY: a whole answer, and its hardware.
+    // SAFETY: a complete answer, and its hardware.
     unsafe {
         let nic = (*info).nic;
         assert_eq!((*nic).fid.fclass, FI_CLASS_NIC);
         let mut copy: *mut FidNic = null_mut();
         let table = &*(*nic).fid.ops;
         assert_eq!((table.control)((&raw mut (*nic).fid).cast(), FI_DUP, (&raw mut copy).cast()), 0);
-        // What fi_dupinfo and fi_freeinfo do: the first is closed, and the copy is whole.
+        // This is what fi_dupinfo and fi_freeinfo do: the first structure is closed, and the copy is
+        // complete.
         assert_eq!(close(nic), 0);
         (*info).nic = copy;
         let (device, bus, link) = (*(*copy).device_attr, *(*copy).bus_attr, *(*copy).link_attr);

@@ -1,4 +1,4 @@
-//! Encryption with the cluster's key, and a peer that has another one.
+//! Encryption with the cluster's key, and a peer that has another key.
 #![allow(unsafe_code, reason = "sets variables")]
 
 mod client;
@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use client::*;
 
-/// The other process of a test.
+/// Body of the other process of a test.
 #[test]
 #[ignore = "started by other tests of this file"]
 fn a_process_that_receives() {
     receive_for_ever();
 }
 
-/// A key file that only its owner can read.
+/// Makes a key file that only its owner can read.
 fn key_file(name: &str, digit: char) -> String {
     let path = std::env::temp_dir().join(format!("pathweave-{name}-{}", std::process::id()));
     let key: String = (0..64).map(|at| if at % 3 == 0 { digit } else { 'b' }).collect();
@@ -26,7 +26,7 @@ fn key_file(name: &str, digit: char) -> String {
 #[test]
 fn a_wrong_key_is_refused_and_the_right_one_works() {
     let (ours, theirs) = (key_file("ours", '1'), key_file("theirs", '2'));
-    // SAFETY: this program runs one test, and it has no other thread yet.
+    // SAFETY: this program runs one test, and has no other thread yet.
     unsafe {
         std::env::set_var("PATHWEAVE_PROTECTION", "encrypt");
         std::env::set_var("PATHWEAVE_KEY_FILE", &ours);

@@ -1,11 +1,11 @@
-//! The shared library: what it exports, what it wants of others, and that it can be opened alone.
+//! The shared library: its exports, its dependencies, and that it can be opened alone.
 #![allow(unsafe_code, reason = "opens a library")]
 #![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Built with the tests, beside them.
+/// Returns the library that was built with the tests, in their folder.
 fn library() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
@@ -47,7 +47,7 @@ fn it_needs_the_c_library_alone_and_stays_loaded() {
 #[test]
 fn it_opens_with_all_symbols_bound() {
     let path = std::ffi::CString::new(library().into_os_string().into_encoded_bytes()).unwrap();
-    // SAFETY: a library of ours; the symbol is what libfabric calls.
+    // SAFETY: a library of this provider; the symbol is the function that libfabric calls.
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         assert!(!handle.is_null());
@@ -60,7 +60,7 @@ fn it_opens_with_all_symbols_bound() {
         assert_eq!(provider.fi_version, pathweave_fi::abi::version(2, 6));
         (provider.cleanup)();
         assert_eq!(libc::dlclose(handle), 0);
-        // Never unloaded: its code is still there.
+        // The library is never unloaded, so its code is still there.
         assert_eq!(start(), std::ptr::from_ref(provider).cast_mut());
     }
 }

@@ -1,4 +1,4 @@
-//! Memory of peers: writes, reads, atomics, keys, counters, and what is refused.
+//! Memory of peers: writes, reads, atomics, keys, counters, and rejected accesses.
 #![allow(unsafe_code, reason = "calls C tables")]
 
 mod client;
@@ -29,7 +29,7 @@ fn writes_and_reads_of_all_sizes() {
     }
 }
 
-/// Open MPI 5 opens a domain for tagged messages, and in it an endpoint for memory as well.
+/// Open MPI 5 opens a domain for tagged messages, and in it also an endpoint for memory.
 #[test]
 fn memory_is_reached_in_a_domain_that_was_opened_for_messages() {
     let far = Node::with(
@@ -40,7 +40,7 @@ fn memory_is_reached_in_a_domain_that_was_opened_for_messages() {
     let to_far = near.insert(&far.name());
     let (mut target, mut other) = (vec![0; 1_000], vec![0; 1_000]);
     let mr = far.register(slot(&mut target), 5, ALL).unwrap();
-    // The same key again, as who wants no access to memory does.
+    // The same key is used again, as applications without remote memory access do.
     let again = far.register(slot(&mut other), 5, ALL).unwrap();
     let sent = pattern(1_000, 3);
     near.write(to_far, 5, 0, &sent, 1);
@@ -82,7 +82,7 @@ fn what_is_not_allowed_fails_alone() {
         pair.near.write(pair.to_far, key, address, &bytes, 5);
         let error = pair.near.failed();
         assert_eq!((error.err, error.op_context as usize), (FI_EACCES, 5), "key {key}, {len} at {address}");
-        // The same connection goes on.
+        // The same connection continues.
         pair.near.write(pair.to_far, 1, 0, &bytes[..1], 6);
         assert_eq!(pair.near.done().op_context as usize, 6);
     };
@@ -91,7 +91,7 @@ fn what_is_not_allowed_fails_alone() {
     refused(2, 0, 4);
     refused(999, 0, 4);
     assert_eq!(read_only_bytes, [0; 100]);
-    // The same key again: not before it is closed.
+    // The same key cannot be used again before it is closed.
     let mut other = vec![0; 50];
     assert_eq!(pair.far.register(slot(&mut other), 1, ALL), Err(FI_ENOKEY));
     assert_eq!(close(both), 0);
@@ -102,7 +102,7 @@ fn what_is_not_allowed_fails_alone() {
     assert_eq!((close(again), close(read_only)), (0, 0));
 }
 
-/// The region of the key is another one now: shorter, and elsewhere.
+/// The key belongs to another region now, which is shorter and elsewhere.
 fn refused_key_is_new(pair: &Pair, other: &[u8]) {
     let bytes = pattern(50, 9);
     pair.near.write(pair.to_far, 1, 0, &bytes, 1);
@@ -119,7 +119,7 @@ fn data_comes_with_a_write_when_its_bytes_are_there() {
     let mr = pair.far.register(slot(&mut target), 3, ALL).unwrap();
     for len in [10, 100_000] {
         let sent = pattern(len, len as u64);
-        // SAFETY: the bytes stay until the completion.
+        // SAFETY: the bytes stay valid until the completion.
         let call = || unsafe {
             let rma = &*(*pair.near.ep).rma;
             (rma.writedata)(
@@ -146,7 +146,7 @@ fn data_comes_with_a_write_when_its_bytes_are_there() {
 
 fn counter(node: &Node) -> *mut FidCntr {
     let mut counter = null_mut();
-    // SAFETY: a domain; no attribute is the default.
+    // SAFETY: an open domain; no attribute means the default.
     ok(unsafe { ((*(*node.domain).ops).cntr_open)(node.domain, null_mut(), &mut counter, null_mut()) });
     counter
 }
@@ -156,7 +156,7 @@ fn counters_count_every_operation_injects_too() {
     let (writes, remote) = (Cell::new(null_mut()), Cell::new(null_mut()));
     let near = Node::with(Options { cq_flags: FI_SELECTIVE_COMPLETION, ..Options::default() }, |node| {
         writes.set(counter(node));
-        // SAFETY: an endpoint and a counter.
+        // SAFETY: an open endpoint and a counter.
         unsafe { ok(((*(*node.ep).fid.ops).bind)(node.ep.cast(), writes.get().cast(), FI_WRITE)) };
     });
     let far = Node::with(Options::default(), |node| {
@@ -172,7 +172,7 @@ fn counters_count_every_operation_injects_too() {
         if index % 2 == 0 {
             pair.near.write(pair.to_far, 3, 0, &bytes, index);
         } else {
-            // SAFETY: the bytes are copied in the call.
+            // SAFETY: the call copies the bytes.
             let call = || unsafe {
                 ((*(*pair.near.ep).rma).inject)(
                     pair.near.ep.cast(),
@@ -186,7 +186,7 @@ fn counters_count_every_operation_injects_too() {
             pair.near.retry(call).unwrap();
         }
     }
-    // SAFETY: counters.
+    // SAFETY: open counters.
     unsafe {
         assert_eq!(((*(*writes.get()).ops).wait)(writes.get(), 100, 60_000), 0);
         assert_eq!(((*(*remote.get()).ops).wait)(remote.get(), 100, 60_000), 0);
@@ -195,7 +195,7 @@ fn counters_count_every_operation_injects_too() {
     assert!(pair.near.is_silent(), "none of them asked for an entry");
     pair.near.write(pair.to_far, 999, 0, &bytes, 1);
     assert_eq!(pair.near.failed().err, FI_EACCES, "errors always make entries");
-    // SAFETY: counters.
+    // SAFETY: open counters.
     unsafe {
         assert_eq!(((*(*writes.get()).ops).read)(writes.get()), 100);
         assert_eq!(((*(*writes.get()).ops).readerr)(writes.get()), 1);
@@ -205,7 +205,7 @@ fn counters_count_every_operation_injects_too() {
     let (first, second) = (writes.get(), remote.get());
     assert_eq!((close(first), close(second)), (-FI_EBUSY, -FI_EBUSY), "bound to endpoints");
     let Pair { near, far, .. } = pair;
-    // Drop closes what is left; the counters hang on the domain.
+    // Drop closes the rest. The counters belong to the domain, so they are closed first.
     for (node, counter) in [(near, first), (far, second)] {
         assert_eq!((close(node.ep), close(counter)), (0, 0));
         assert_eq!((close(node.cq), close(node.av), close(node.domain), close(node.fabric)), (0, 0, 0, 0));
@@ -227,7 +227,7 @@ fn eight_endpoints_add_to_one_word() {
                 let to = node.insert(&name);
                 let one = 1u64;
                 for _ in 0..500 {
-                    // SAFETY: the operand is copied in the call.
+                    // SAFETY: the call copies the operand.
                     let call = || unsafe {
                         ((*(*node.ep).atomic).write)(
                             node.ep.cast(),
@@ -247,7 +247,7 @@ fn eight_endpoints_add_to_one_word() {
                 }
                 let mut old = 0u64;
                 let (compare, swap) = (u64::MAX, 0u64);
-                // SAFETY: the values stay until the completion.
+                // SAFETY: the values stay valid until the completion.
                 let call = || unsafe {
                     ((*(*node.ep).atomic).compwrite)(
                         node.ep.cast(),

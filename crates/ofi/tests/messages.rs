@@ -1,4 +1,4 @@
-//! Messages between two endpoints of one process: order, matching, truncation, looking, cancelling.
+//! Messages between two endpoints of one process: order, matching, truncation, peeking, cancelling.
 
 #![allow(unsafe_code, reason = "calls C tables")]
 
@@ -51,14 +51,14 @@ fn messages_of_all_sizes_arrive_whole_and_in_the_order_of_sending() {
 fn the_older_receive_takes_a_message_that_two_fit() {
     let pair = Pair::new();
     let (mut wild, mut exact) = (vec![0; 8], vec![0; 8]);
-    // Wildcard first: it takes the first message.
+    // The wildcard receive is first, so it takes the first message.
     pair.far.trecv(FI_ADDR_UNSPEC, 0, u64::MAX, slot(&mut wild), 1);
     pair.far.trecv(pair.to_near, 5, 0, slot(&mut exact), 2);
     pair.near.tsend(pair.to_far, 5, b"first", 0);
     assert_eq!(pair.far.done().op_context as usize, 1);
     pair.near.tsend(pair.to_far, 5, b"second", 0);
     assert_eq!(pair.far.done().op_context as usize, 2);
-    // The other way round.
+    // Now the receives are posted in the opposite order.
     pair.far.trecv(pair.to_near, 5, 0, slot(&mut exact), 3);
     pair.far.trecv(FI_ADDR_UNSPEC, 0, u64::MAX, slot(&mut wild), 4);
     pair.near.tsend(pair.to_far, 5, b"third", 0);
@@ -67,7 +67,7 @@ fn the_older_receive_takes_a_message_that_two_fit() {
     pair.near.tsend(pair.to_far, 1 << 63 | 1, b"fourth", 0);
     let entry = pair.far.done();
     assert_eq!((entry.op_context as usize, entry.tag), (4, 1 << 63 | 1));
-    // A bit that is ignored, and one that is not.
+    // One bit of the tag is ignored, and one is not.
     pair.far.trecv(pair.to_near, 1 << 63, 1, slot(&mut exact), 5);
     pair.near.tsend(pair.to_far, 1, b"other", 0);
     pair.near.tsend(pair.to_far, 1 << 63 | 1, b"this", 0);
@@ -108,7 +108,7 @@ fn a_message_longer_than_its_receive_is_cut_and_its_sender_succeeds() {
         assert_eq!((error.op_context as usize, error.flags), (1, FI_TAGGED | FI_RECV));
         assert!(into == sent[..700]);
         assert_eq!(pair.near.done().op_context as usize, 2);
-        // The next is whole.
+        // The next message arrives complete.
         let mut whole = vec![0; len];
         pair.far.trecv(pair.to_near, 9, 0, slot(&mut whole), 3);
         pair.near.tsend(pair.to_far, 9, &sent, 4);
@@ -134,7 +134,7 @@ fn what_is_cancelled_ends_once() {
     pair.near.done();
     assert!(pair.far.is_silent());
     assert_eq!(into, [0; 64], "a cancelled buffer is not touched");
-    // One that is matched cannot be cancelled.
+    // A matched receive cannot be cancelled.
     pair.far.trecv(pair.to_near, 1, 0, slot(&mut into), 12);
     pair.far.cancel(12);
     assert_eq!(pair.far.done().op_context as usize, 12);
@@ -162,7 +162,7 @@ fn peek_claim_and_discard() {
     assert_eq!((seen.op_context as usize, seen.len, seen.tag), (2, 50_000, 4));
     let claimed = peek(3, FI_CLAIM);
     assert_eq!((claimed.op_context as usize, claimed.len), (3, 50_000));
-    // Another receive does not see what is claimed.
+    // Another receive does not match the claimed message.
     let mut behind = vec![0; 8];
     pair.far.trecv(pair.to_near, 4, 0, slot(&mut behind), 4);
     let entry = pair.far.done();
@@ -172,7 +172,7 @@ fn peek_claim_and_discard() {
     assert_eq!(pair.far.done().op_context as usize, 3);
     assert!(into == sent);
     assert!(pair.far.look(pair.to_near, 4, 0, &mut [], 3, FI_CLAIM) < 0, "nothing is claimed any more");
-    // Dropped unread; its sender succeeds.
+    // The message is dropped unread, and its sender succeeds.
     pair.near.tsend(pair.to_far, 4, &sent, 7);
     let dropped = peek(5, FI_DISCARD);
     assert_eq!(dropped.len, 50_000);
@@ -209,12 +209,12 @@ fn both_ends_send_thousands_before_either_receives() {
     let pair = Pair::new();
     let count = 5_000;
     let bytes = pattern(3_000, 5);
-    // Alternately, so that one thread stands for two applications that only send.
+    // The sends alternate, so that one thread represents two applications that only send.
     for index in 0..count {
         pair.near.tsend(pair.to_far, 1, &bytes, index);
         pair.far.tsend(pair.to_near, 1, &bytes, index);
     }
-    // A message that was only announced is done when it is received, so both ends are looked at in turn.
+    // A message that was only announced ends when it is received, so both endpoints are polled in turn.
     let mut ends = [(&pair.near, pair.to_far), (&pair.far, pair.to_near)].map(|(node, from)| {
         let mut into = vec![0; 3_000];
         node.trecv(from, 1, 0, slot(&mut into), usize::MAX);
@@ -263,7 +263,7 @@ fn injected_buffers_are_free_at_once() {
     for index in 0..count {
         byte_buffer.fill(index as u8);
         let start = byte_buffer.as_ptr();
-        // SAFETY: the provider copies them in the call.
+        // SAFETY: the provider copies the bytes in the call.
         let call = || unsafe {
             ((*(*pair.near.ep).tagged).inject)(pair.near.ep.cast(), start.cast(), 512, pair.to_far, index)
         };
@@ -304,7 +304,7 @@ fn a_multi_receive_takes_messages_until_it_is_full() {
         context: 5 as *mut _,
         data: 0,
     };
-    // SAFETY: the bytes stay until the last completion.
+    // SAFETY: the bytes stay valid until the last completion.
     assert_eq!(unsafe { ((*(*pair.far.ep).msg).recvmsg)(pair.far.ep.cast(), &msg, FI_MULTI_RECV) }, 0);
     let sent = pattern(300, 4);
     let mut offset = 0;
@@ -315,7 +315,7 @@ fn a_multi_receive_takes_messages_until_it_is_full() {
         assert_eq!(entry.buf as usize, into.as_ptr() as usize + offset);
         assert!(into[offset..offset + 240] == sent[..240]);
         offset += 240;
-        // Behind the fourth less than 64 bytes are left.
+        // After the fourth message, fewer than 64 bytes are left.
         let released = entry.flags & FI_MULTI_RECV != 0;
         assert_eq!(released, index == 3, "after {} messages", index + 1);
         pair.near.done();

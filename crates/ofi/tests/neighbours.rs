@@ -1,4 +1,5 @@
-//! Endpoints of one host: who shares memory, who may copy from whom, and what becomes of it when one end dies, goes mad or sleeps.
+//! Endpoints on one host: shared memory, permission to copy, and the behaviour when a peer dies, violates the
+//! protocol or sleeps.
 #![allow(unsafe_code, reason = "calls C tables, and spoils memory")]
 
 mod client;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use client::*;
 
-/// Where memory is shared in this process: starts and ends of mappings, two for each pair.
+/// Returns the shared mappings of this process as begins and ends, two for each pair.
 fn shared() -> Vec<(usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = maps.lines().filter(|line| line.contains("memfd:pathweave"));
@@ -19,13 +20,13 @@ fn shared() -> Vec<(usize, usize)> {
     ours.filter_map(range).collect()
 }
 
-/// The tests of this program look at all mappings, so there is one at a time.
+/// Serialises the tests of this program, because they inspect all mappings.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A message there and one back.
+/// Exchanges one message in each direction.
 fn exchange(pair: &Pair) {
     for (from, to, number, back) in [
         (&pair.near, &pair.far, pair.to_far, pair.to_near),
@@ -42,9 +43,9 @@ fn exchange(pair: &Pair) {
 
 const ALL: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-/// A node that shares memory so (`PATHWEAVE_SHARED_MEMORY`).
+/// Opens a node with this value of `PATHWEAVE_SHARED_MEMORY`.
 fn node(how: &str) -> Node {
-    // SAFETY: tests of this program that read it come one after the other.
+    // SAFETY: the tests of this program that read it run one after the other.
     unsafe { std::env::set_var("PATHWEAVE_SHARED_MEMORY", how) };
     let node = Node::new();
     // SAFETY: as above.
@@ -52,14 +53,14 @@ fn node(how: &str) -> Node {
     node
 }
 
-/// What is long, both ways at once: messages, READs and WRITEs, many of each under way, and a message behind each WRITE, which finds
-/// it in its place.
+/// Exchanges long data in both directions at once: messages, READs and WRITEs, with many of each in flight. A
+/// message follows each WRITE, and finds its bytes in place when it arrives.
 fn exchange_long(pair: &Pair) {
     const LEN: usize = 700_000;
     const ROUNDS: usize = 6;
     let ends = [(&pair.near, pair.to_far, 1), (&pair.far, pair.to_near, 2)];
     let open = |end: &Node, bytes: &mut Vec<u8>, key| end.register(slot(bytes), key, ALL).unwrap();
-    // By end: what the other reads, and what it writes to.
+    // For each endpoint: the memory that the other one reads, and the memory that it writes to.
     let mut sources: Vec<_> = ends.iter().map(|(.., seed)| pattern(LEN, *seed)).collect();
     let mut targets = vec![vec![0; ROUNDS * LEN]; 2];
     let mrs: Vec<_> = ends
@@ -117,7 +118,7 @@ fn what_is_long_comes_whole_whichever_end_may_copy() {
     }
 }
 
-/// Runs in a process of its own: nobody takes the right away again.
+/// Body of a separate process, which cannot regain the permission that it gives up.
 #[test]
 #[ignore = "started by another test of this file"]
 fn a_process_that_may_copy_no_more() {
@@ -146,7 +147,7 @@ fn memory_is_shared_unless_it_is_off_and_goes_with_the_endpoints() {
     assert_eq!(shared(), []);
     let pair = Pair::new();
     exchange(&pair);
-    // A segment of 260 KiB, at both ends.
+    // A segment of 260 KiB, mapped at both ends.
     assert_eq!(shared().iter().map(|(start, end)| end - start).collect::<Vec<_>>(), [260 << 10; 2]);
     drop(pair);
     assert_eq!(shared(), []);
@@ -157,9 +158,10 @@ fn memory_is_shared_unless_it_is_off_and_goes_with_the_endpoints() {
     assert_eq!(shared(), []);
 }
 
-/// Fills shared memory from its byte `first` on: through a mapping of its own, for those of the lane go as soon as it is broken.
+/// Fills shared memory from its byte `first` on. Uses a new mapping, because the lane's own mappings are
+/// removed as soon as it is broken.
 fn scribble(start: usize, len: usize, first: usize, junk: u8) {
-    // SAFETY: of length 0 the old mapping stays, and the new one shows the same memory; it goes again here.
+    // SAFETY: with length 0 the old mapping stays, and the new one shows the same memory. It is removed here.
     unsafe {
         let again = libc::mremap(start as *mut libc::c_void, 0, len, libc::MREMAP_MAYMOVE);
         if again != libc::MAP_FAILED {
@@ -169,7 +171,8 @@ fn scribble(start: usize, len: usize, first: usize, junk: u8) {
     }
 }
 
-/// Whatever is written into the memory: the lane is given up, nobody crashes, and the next message finds a new one.
+/// Whatever is written into the memory, only the lane is lost: nothing crashes, and the next message uses a
+/// new lane.
 #[test]
 fn a_neighbour_that_scribbles_costs_its_lane_and_nothing_else() {
     let _alone = alone();
@@ -184,7 +187,7 @@ fn a_neighbour_that_scribbles_costs_its_lane_and_nothing_else() {
         }
         let mut into = vec![0; 8];
         let start = Instant::now();
-        // What is under way fails, at one end or at both; then there is another lane.
+        // Operations in flight fail, at one or both endpoints. Then there is another lane.
         loop {
             pair.near.tsend(pair.to_far, 1, b"again", 7);
             if pair.near.next().is_ok() {
@@ -206,7 +209,7 @@ fn a_neighbour_that_scribbles_costs_its_lane_and_nothing_else() {
     }
 }
 
-/// The other process of a test.
+/// Body of the other process of a test.
 #[test]
 #[ignore = "started by other tests of this file"]
 fn a_process_that_receives() {
@@ -216,14 +219,14 @@ fn a_process_that_receives() {
 #[test]
 fn a_neighbour_that_is_killed_is_missed_at_once() {
     let _alone = alone();
-    // It may be silent for a minute, but not be gone.
+    // The peer may be silent for a minute, so the test detects its end, not a timeout.
     let (mut child, name) = other_process(&[]);
     let near = Node::new();
     let to = near.insert(&name);
     near.tsend(to, 1, b"hello", 1);
     assert_eq!(near.done().op_context as usize, 1);
     assert_eq!(shared().len(), 1, "the other end is in the other process");
-    // Nobody there receives it.
+    // The other process does not receive this message.
     let long = pattern(1 << 20, 1);
     near.tsend(to, 2, &long, 2);
     let start = Instant::now();
@@ -235,7 +238,7 @@ fn a_neighbour_that_is_killed_is_missed_at_once() {
     assert_eq!(shared(), []);
 }
 
-/// Nothing is asked of the peer: only a message of it is waited for.
+/// No request to the peer is outstanding; the endpoint only waits for a message of it.
 #[test]
 fn who_only_receives_hears_of_a_neighbour_that_is_killed() {
     let _alone = alone();
@@ -254,7 +257,7 @@ fn who_only_receives_hears_of_a_neighbour_that_is_killed() {
     let error = near.failed();
     assert_eq!((error.op_context as usize, error.err), (2, FI_ECONNRESET));
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    // Anybody may fill the other; and who closes its endpoint may open it again.
+    // Any sender may match the other receive, and an endpoint that was closed may be opened again.
     let third = Node::new();
     let (to_near, from_third) = (third.insert(&near.name()), near.insert(&third.name()));
     third.tsend(to_near, 2, b"good", 4);
@@ -268,8 +271,8 @@ fn who_only_receives_hears_of_a_neighbour_that_is_killed() {
     }
 }
 
-/// What nobody looks at is answered all the same: the sender of a long message hears that it was read, and memory is read by a
-/// peer, while the application at the other end does something else.
+/// An endpoint is served even if its application does not poll: the sender of a long message learns that it
+/// was read, and a peer reads memory, while the application does something else.
 #[test]
 fn who_does_not_look_is_served() {
     let _alone = alone();

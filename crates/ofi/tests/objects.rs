@@ -1,4 +1,4 @@
-//! Objects: what may be closed when, queues that are waited for, offers, peers that are not there.
+//! Objects: order of closing, waiting for queues, offers, and absent peers.
 #![allow(unsafe_code, reason = "calls C tables")]
 
 mod client;
@@ -95,7 +95,7 @@ fn a_sleep_ends_in_time() {
     assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_secs(10));
 }
 
-/// As `fi_cq_sread` for one entry.
+/// Calls `fi_cq_sread` for one entry.
 fn sleep(node: &Node, timeout_ms: i32) -> isize {
     let mut entry = [0u8; 48];
     // SAFETY: room for one entry.
@@ -128,15 +128,15 @@ fn a_sleep_ends_for_messages_for_a_signal_and_for_what_another_thread_does() {
                 let sleeper = sleeper;
                 sleep(sleeper.0, 30_000)
             });
-            // Sometimes it sleeps already, sometimes not yet.
+            // In some rounds the thread sleeps already, in others not yet.
             std::thread::sleep(Duration::from_micros(300 * round));
             if round % 2 == 0 {
-                // One signal is enough, whether it sleeps already or not.
-                // SAFETY: a queue that is open.
+                // One signal is enough in both cases.
+                // SAFETY: an open queue.
                 unsafe { ((*(*pair.far.cq).ops).signal)(pair.far.cq) };
                 assert_eq!(sleeper.join().unwrap(), -(FI_EAGAIN as isize));
             } else {
-                // Two entries: the receive's and the send's.
+                // Two entries: one of the receive and one of the send.
                 pair.far.trecv(FI_ADDR_UNSPEC, 2, 0, slot(&mut into), 1);
                 pair.far.tsend(own, 2, b"self", 2);
                 assert_eq!(sleeper.join().unwrap(), 1);
@@ -166,7 +166,8 @@ fn a_queue_of_one_keeps_thousands_of_entries() {
 
 #[test]
 fn nobody_listens_and_then_a_good_peer_works() {
-    // Thirty seconds by default. Settings come from the environment, so another process has them.
+    // The default timeout is a minute. Settings come from the environment, so another process runs the test
+    // with a shorter one.
     const PATIENCE: &str = "PATHWEAVE_PEER_TIMEOUT";
     if std::env::var_os(PATIENCE).is_none() {
         let mut again = std::process::Command::new(std::env::current_exe().expect("it runs"));
@@ -197,7 +198,7 @@ fn a_peer_that_closes_fails_what_waits_for_it_and_others_go_on() {
     far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
     near.tsend(to_far, 1, b"here", 2);
     assert_eq!((near.done().op_context as usize, far.done().op_context as usize), (2, 1));
-    // Announced, and never received.
+    // The message is announced, and never received.
     let long = pattern(1 << 20, 1);
     near.tsend(to_far, 2, &long, 3);
     assert!(near.is_silent());
@@ -230,7 +231,7 @@ fn pairs_that_dial_each_other_at_once_keep_one_connection() {
 #[test]
 fn offers_follow_the_hints() {
     environment();
-    // SAFETY: zero is a good value of every field of these.
+    // SAFETY: zero is valid for every field of these.
     let (mut hints, mut ep): (Info, EpAttr) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     hints.ep_attr = &mut ep;
     for type_ in [FI_EP_MSG, FI_EP_DGRAM] {
@@ -244,7 +245,7 @@ fn offers_follow_the_hints() {
     assert_eq!(getinfo_with(&hints), Err(FI_ENODATA));
     hints.caps = FI_TAGGED;
     let info = getinfo_with(&hints).unwrap();
-    // SAFETY: a whole info.
+    // SAFETY: a complete info.
     unsafe {
         assert_eq!((*info).caps & (FI_MSG | FI_RMA | FI_ATOMIC), 0, "no other than what was asked for");
         assert_eq!((*info).caps & (FI_SEND | FI_RECV), FI_SEND | FI_RECV);
@@ -253,8 +254,8 @@ fn offers_follow_the_hints() {
         assert_eq!(((*info).mode, (*(*info).domain_attr).mr_mode), (0, 0));
         assert_eq!((*(*info).domain_attr).av_type, FI_AV_UNSPEC, "either kind may be opened");
     }
-    // The whole answer as hints gives it again.
-    // SAFETY: a whole info.
+    // The whole answer is valid as hints, and gives the same answer.
+    // SAFETY: a complete info.
     let again = getinfo_with(unsafe { &*info }).unwrap();
     // SAFETY: as above.
     unsafe { assert_eq!(((*again).caps, (*(*again).tx_attr).caps), ((*info).caps, (*(*info).tx_attr).caps)) };
@@ -268,7 +269,7 @@ fn vectors_are_maps_and_tables_alike_and_an_open_choice_is_told() {
     let name = other.name();
     for (asked, told) in [(FI_AV_UNSPEC, FI_AV_TABLE), (FI_AV_MAP, FI_AV_MAP), (FI_AV_TABLE, FI_AV_TABLE)] {
         let mut numbers = [FI_ADDR_NOTAVAIL; 2];
-        // SAFETY: zero is a good value of every field; objects that live; an address of libfabric's form, twice.
+        // SAFETY: zero is valid for every field; the objects are open; an address in libfabric's form, twice.
         let mut attr: AvAttr = unsafe { std::mem::zeroed() };
         attr.type_ = asked;
         let mut av = null_mut();
@@ -292,20 +293,20 @@ fn vectors_are_maps_and_tables_alike_and_an_open_choice_is_told() {
     assert_eq!((refused, av.is_null()), (-FI_EINVAL, true));
 }
 
-/// The other process of the test below.
+/// Body of the other process of the test below.
 #[test]
 #[ignore = "started by another test of this file"]
 fn a_process_whose_buffer_is_at_null() {
     let node = Node::new();
     let to = node.insert(&node.name());
-    // SAFETY: no byte of it is touched.
+    // SAFETY: no byte of the buffer is accessed.
     let answer = unsafe {
         ((*(*node.ep).tagged).send)(node.ep.cast(), std::ptr::null(), 4096, null_mut(), to, 1, null_mut())
     };
     assert_eq!(answer, -FI_EINVAL as isize);
 }
 
-/// Open MPI 4.1 takes no notice of the number, and waits for ever (MPI_BOTTOM).
+/// Open MPI 4.1 ignores the error number, and waits forever (MPI_BOTTOM).
 #[test]
 fn an_argument_that_is_refused_is_named_in_the_log() {
     let said = |level: &str| {
@@ -321,7 +322,7 @@ fn an_argument_that_is_refused_is_named_in_the_log() {
     assert_eq!(said("none"), [""; 0]);
 }
 
-/// Time that this thread has had a core.
+/// Returns the CPU time of this thread.
 fn core_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: room for a time.
@@ -329,7 +330,8 @@ fn core_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The other process of the test below: polls in vain, and says how much of two seconds it had a core.
+/// Body of the other process of the test below: polls without success, and prints its CPU time within two
+/// seconds.
 #[test]
 #[ignore = "started by another test of this file"]
 fn a_process_that_polls() {
@@ -350,8 +352,9 @@ fn a_process_that_polls() {
     assert_eq!((pair.near.done().op_context as usize, pair.far.done().op_context as usize), (1, 2));
 }
 
-/// Ranks that poll must not keep the cores from the ranks that they wait for. In a session of its own, as launchers start ranks, a process
-/// that yields in a loop gets as much of a core as one that computes: its yield is for its own group.
+/// Ranks that poll must not keep the cores from the ranks they wait for. Launchers start each rank with
+/// `setsid`, so each has its own scheduling group. In such a group, a process that yields in a loop gets as
+/// much of a core as one that computes, because its yield applies only to its own group.
 #[test]
 fn who_polls_in_vain_leaves_a_crowded_core() {
     use std::os::unix::process::CommandExt;
@@ -361,7 +364,7 @@ fn who_polls_in_vain_leaves_a_crowded_core() {
     let mut other = std::process::Command::new(std::env::current_exe().unwrap());
     other.args(["--exact", "a_process_that_polls", "--ignored", "--nocapture"]);
     other.env("PATHWEAVE_SHARED_MEMORY", "off");
-    // SAFETY: one call of the system.
+    // SAFETY: the closure makes one system call.
     unsafe {
         other.pre_exec(|| {
             libc::setsid();

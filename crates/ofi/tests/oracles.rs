@@ -1,29 +1,32 @@
-//! The specification's oracles (section 7), and those of them that need threads or processes of an application.
+//! Oracles of the specification (section 7), including those that need threads or processes of an
+//! application. Oracle 1 uses 16 paths.
 //!
 //! | Oracle | Tests |
 //! |---|---|
-//! | 1 order, 16 paths, reordering | `tagged/tests/transport`: `ten_thousand_messages_of_one_tag_arrive_in_the_order_sent` |
-//! | 2 sizes mixed | `tagged/tests/messages`: `messages_of_all_sizes_are_received_in_the_order_sent`; `transport`: `messages_arrive_in_a_storm`; `messages` here |
+//! | 1 order, reordering | `tagged/tests/transport`: `ten_thousand_messages_of_one_tag_arrive_in_the_order_sent` |
+//! | 2 mixed sizes | `tagged/tests/messages`: `messages_of_all_sizes_are_received_in_the_order_sent` |
+//! | 2 mixed sizes | `tagged/tests/transport`: `messages_arrive_in_a_storm`; `messages` here |
 //! | 3, 4 matching | `tagged/tests/messages`, `model` |
 //! | 5 receive posted as its message arrives | here |
 //! | 6 truncation; 7 cancel; 8 peek, claim, discard | `tagged/tests/messages`; `messages` here |
-//! | 9 unexpected, last to first | `tagged/tests/messages`: the bound of what is held; `messages` here, of 1 KB and 100 KB |
-//! | 10 many senders, a sleeping rank | `tagged/tests/messages`: `a_sleeping_application_is_not_overrun` (20 senders, 300 messages); here 100 senders |
+//! | 9 unexpected, last to first | `tagged/tests/messages`: bound of stored bytes; `messages` here, 1 KB and 100 KB |
+//! | 10 many senders, a sleeping rank | `tagged/tests/messages`: `a_sleeping_application_is_not_overrun` |
+//! | 10 many senders, a sleeping rank | 20 senders and 300 messages there; 100 senders here |
 //! | 11 both send before either receives | `tagged/tests/messages`; `messages` here, 5,000 each |
-//! | 12 first sends both ways at once | `tagged/tests/messages`, every order of events; `objects` here |
-//! | 13 nothing, and oneself | `tagged/tests/messages`, `remote_memory`; `messages` here |
+//! | 12 first sends in both directions at once | `tagged/tests/messages`, every order of events; `objects` here |
+//! | 13 empty messages, and messages to oneself | `tagged/tests/messages`, `remote_memory`; `messages` here |
 //! | 14 inject | `tagged/tests/messages`; `messages` here |
 //! | 15 delivery completion | `tagged/tests/messages`; here, at the target's memory |
 //! | 16 a queue of one | `tagged/tests/messages`; `objects` here |
 //! | 17 descriptors, sleeps, signals | `objects` here |
 //! | 18 a killed peer | `tagged/tests/transport`, `messages`; `others`, `neighbours` here |
-//! | 19 it starts again | `others` here |
-//! | 20 wrong key, nobody there | `keys`, `others` here |
-//! | 21 refused access, regions closed amid READs | `tagged/tests/remote_memory`, `transport`; `memory` here |
+//! | 19 a restarted peer | `others` here |
+//! | 20 wrong key, absent peer | `keys`, `others` here |
+//! | 21 rejected access, regions closed during READs | `tagged/tests/remote_memory`, `transport`; `memory` here |
 //! | 22 writes with data, counters | `tagged/tests/remote_memory`; `memory` here |
 //! | 23 atomics | `tagged/tests/remote_memory`, `transport`; `memory` here |
-//! | 24 multi-receives | `tagged/tests/messages`; `transport`: paths that are cut; `messages` here |
-//! | 25 closing, forks, memory a peer | `objects`, `others`, `library` here; memory of 1,000 peers here |
+//! | 24 multi-receives | `tagged/tests/messages`; `transport`: failed paths; `messages` here |
+//! | 25 closing, forks, memory per peer | `objects`, `others`, `library` here; memory of 1,000 peers here |
 #![allow(unsafe_code, reason = "calls C tables")]
 
 mod client;
@@ -34,7 +37,8 @@ use std::time::Instant;
 
 use client::*;
 
-/// Oracle 5: a receive is posted while its message arrives, by another thread than the one that sends: never lost, never twice.
+/// Oracle 5: one thread posts a receive while its message arrives, sent by another thread. The message is
+/// never lost, and never received twice.
 #[test]
 fn a_receive_that_meets_its_message_takes_it_once() {
     const COUNT: usize = 100_000;
@@ -43,7 +47,7 @@ fn a_receive_that_meets_its_message_takes_it_once() {
     let (near, to_far) = (Anywhere(&pair.near), pair.to_far);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            // All of it, not what is inside: that is for any thread.
+            // Moves the whole wrapper, which may change threads, instead of its content.
             let whole = near;
             let near = whole.0;
             let numbers: Vec<[u8; 8]> = (0..COUNT).map(usize::to_le_bytes).collect();
@@ -80,8 +84,8 @@ fn a_receive_that_meets_its_message_takes_it_once() {
     assert!(pair.far.is_silent());
 }
 
-/// Oracle 15: with FI_DELIVERY_COMPLETE the bytes are in the target's memory when the sender's entry is there, though nobody
-/// looks at the target's queue.
+/// Oracle 15: with FI_DELIVERY_COMPLETE, the bytes are in the target's memory when the sender has its entry,
+/// even if no thread polls the target's queue.
 #[test]
 fn delivery_is_complete_when_the_bytes_are_there() {
     let pair = Pair::new();
@@ -101,27 +105,27 @@ fn delivery_is_complete_when_the_bytes_are_there() {
             data: 0,
         };
         let ops = (pair.near.ep, FI_DELIVERY_COMPLETE | FI_COMPLETION);
-        // SAFETY: the bytes stay until the completion.
+        // SAFETY: the bytes stay valid until the completion.
         let call = || unsafe { ((*(*ops.0).tagged).sendmsg)(ops.0.cast(), &message, ops.1) };
         pair.near.retry(call).unwrap();
         pair.near.done();
-        // The provider's thread wrote them, so nothing may be remembered of them.
+        // The provider's thread wrote the bytes, so the compiler must not assume their old values.
         assert!(std::hint::black_box(&into) == &bytes, "round {round}, {len} bytes");
         assert_eq!(pair.far.done().op_context as usize, round);
     }
 }
 
-/// Endpoints of the other processes below.
+/// Number of endpoints of the other processes below.
 const PEERS: usize = 1_000;
 const A_PROCESS: usize = 125;
 
-/// Bytes of memory that this process uses.
+/// Returns the resident memory of this process, bytes.
 fn resident_bytes() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").expect("it is Linux");
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number") * 4_096
 }
 
-/// As many open files as a process may have.
+/// Raises the limit of open files to the largest allowed.
 fn open_many_files() {
     // SAFETY: one structure, in and out.
     unsafe {
@@ -132,7 +136,7 @@ fn open_many_files() {
     }
 }
 
-/// The body of another process: endpoints that send what the test asks for, and stay until their input ends.
+/// Body of another process: endpoints that send what the test requests, and stay until their input ends.
 #[test]
 #[ignore = "started by another test of this file"]
 fn a_crowd_that_sends() {
@@ -150,11 +154,11 @@ fn a_crowd_that_sends() {
     writeln!(std::io::stdout(), "met").unwrap();
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
-    // What is open goes with the process.
+    // Open objects are freed with the process.
     std::process::exit(0);
 }
 
-/// A process of [`a_crowd_that_sends`], once all have met.
+/// Starts a process of [`a_crowd_that_sends`].
 fn crowd(name: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "a_crowd_that_sends", "--nocapture"]);
@@ -162,14 +166,14 @@ fn crowd(name: &str) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Oracles 10 and 25: 1,000 peers send to an application that sleeps; it receives from all. What an endpoint needs a peer is
-/// bounded: 8 KiB of receives, and paths, keys and queues.
+/// Oracles 10 and 25: 1,000 peers send to a sleeping application, which then receives from all. The memory
+/// per peer is bounded: 8 KiB of receives, and paths, keys and queues.
 #[test]
 fn a_thousand_peers_take_little_memory() {
     const MOST_BYTES_A_PEER: usize = 32 << 10;
     environment();
     open_many_files();
-    // SAFETY: no other test of this program reads it but in opening a node, whatever it says.
+    // SAFETY: other tests of this program read it only when they open a node, and work with any value.
     unsafe { std::env::set_var("PATHWEAVE_SHARED_MEMORY", "off") };
     let node = Node::new();
     let name: String = node.name().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,11 +1,11 @@
-//! What others do to a process: forks, kills, wrong keys.
+//! Effects of other processes: forks, kills, restarts.
 #![allow(unsafe_code, reason = "forks, and calls C tables")]
 
 mod client;
 
 use client::*;
 
-/// Waits for a child; its exit status.
+/// Waits for a child process. Returns its exit status.
 fn wait_for(child: i32) -> i32 {
     let mut status = 0;
     // SAFETY: a child of this process.
@@ -21,7 +21,8 @@ fn a_child_of_a_fork_may_only_close_and_the_parent_goes_on() {
     pair.far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
     pair.near.tsend(pair.to_far, 1, b"one.", 2);
     assert_eq!((pair.near.done().op_context as usize, pair.far.done().op_context as usize), (2, 1));
-    // SAFETY: the child calls what is safe after a fork of this library, and leaves without unwinding.
+    // SAFETY: the child calls only functions that this library allows after a fork, and exits without
+    // unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: as above.
@@ -47,7 +48,7 @@ fn a_child_of_a_fork_may_only_close_and_the_parent_goes_on() {
     assert_eq!((pair.near.done().op_context as usize, pair.far.done().op_context as usize), (4, 3));
 }
 
-/// The other process of a test.
+/// Body of the other process of a test.
 #[test]
 #[ignore = "started by other tests of this file"]
 fn a_process_that_receives() {
@@ -57,7 +58,7 @@ fn a_process_that_receives() {
 #[test]
 fn a_peer_that_is_killed_fails_what_waits_for_it_and_no_other() {
     environment();
-    // SAFETY: no other test of this program reads it at the same time but in opening a node, whatever it says.
+    // SAFETY: other tests of this program read it only when they open a node, and work with any value.
     unsafe { std::env::set_var("PATHWEAVE_PEER_TIMEOUT", "3") };
     let (mut child, name) = other_process(&[]);
     let (near, third) = (Node::new(), Node::new());
@@ -67,7 +68,8 @@ fn a_peer_that_is_killed_fails_what_waits_for_it_and_no_other() {
     child.kill().unwrap();
     child.wait().unwrap();
     let long = pattern(1 << 20, 1);
-    // Both wait for their receiver. A small one would not: until its end is heard of, its inbox has room.
+    // Both messages wait for their receiver. A small message would not, because the peer's buffers have room
+    // until its end is known.
     near.tsend(to_killed, 1, &long, 2);
     near.tsend(to_killed, 1, &long, 3);
     let failed = || {
@@ -89,7 +91,7 @@ fn a_peer_that_is_killed_fails_what_waits_for_it_and_no_other() {
 
 #[test]
 fn a_peer_that_starts_again_at_its_address_is_reached_again() {
-    // An address that nothing else uses, so that the port is free for the second start.
+    // An address that nothing else uses, so the port is free for the second start.
     let place = [("PATHWEAVE_ADDRESS", "127.0.9.9"), ("PATHWEAVE_PORTS", "18500-18500")];
     let near = Node::new();
     let mut numbers = Vec::new();
@@ -98,7 +100,7 @@ fn a_peer_that_starts_again_at_its_address_is_reached_again() {
         numbers.push(name);
         assert_eq!(numbers[0], name, "the same address");
         let to = near.insert(&name);
-        // Operations of the start before may fail, once each; then the new one is reached.
+        // Operations of the previous start may fail, once each. Then the new start is reached.
         let sent = (0..20).any(|attempt| {
             near.tsend(to, 1, b"hello", attempt);
             let outcome = near.next();

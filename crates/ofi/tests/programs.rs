@@ -1,4 +1,5 @@
-//! Programs of others over the provider, where they are installed: fi_info, fi_pingpong, Open MPI. All on loopback.
+//! Other programs over the provider, if they are installed: fi_info, fi_pingpong, Open MPI. All run on
+//! loopback.
 
 #![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
@@ -9,13 +10,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// A folder with the library under the name that libfabric looks for.
+/// Returns a folder with the library under the name that libfabric looks for.
 fn provider_folder() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
     let found = [folder.join("libpathweave_fi.so"), folder.join("../libpathweave_fi.so")];
     let library = found.into_iter().find(|path| path.is_file()).expect("the library is built with the tests");
-    // Alone there: libfabric takes the first library that it finds, and what an earlier build left is another.
+    // The folder contains only this library: libfabric takes the first one that it finds, and an earlier
+    // build may have left another.
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER
         .get_or_init(|| {
@@ -70,7 +72,7 @@ fn fi_info_shows_it_and_says_why_not() {
     }
 }
 
-/// At several addresses.
+/// Prepares a program with several addresses.
 fn at(program: &str, addresses: &str) -> Command {
     let mut command = prepared(program);
     command.env_remove("PATHWEAVE_IFACE").env("PATHWEAVE_ADDRESS", addresses);
@@ -124,7 +126,7 @@ fn fi_pingpong_over_several_addresses() {
     assert!(server.wait().unwrap().success());
 }
 
-/// A port below those that the system gives away by itself, which another test's socket may get at any time.
+/// Returns a port below the range of ephemeral ports, which another test's socket may get at any time.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = 20_000 + std::process::id() as u16 % 10_000;
@@ -136,10 +138,10 @@ fn free_port() -> u16 {
     }
 }
 
-/// Waits until a program listens on this port, without calling it.
+/// Waits until a program listens on this port, without connecting to it.
 fn until_listening(port: u16) {
     let listens = |table: &str| {
-        // sl, local address, remote address, state; 0A is TCP_LISTEN.
+        // Columns: sl, local address, remote address, state; 0A is TCP_LISTEN.
         let text = std::fs::read_to_string(table).unwrap_or_default();
         text.lines().any(|line| {
             let mut words = line.split_whitespace().skip(1);
@@ -174,7 +176,7 @@ fn fi_pingpong_with_and_without_tags() {
     }
 }
 
-/// What NCCL does with a network plugin, on host memory: connections, registrations, requests under way.
+/// Runs NCCL's use of a network plugin, on host memory: connections, registrations, requests in flight.
 #[test]
 fn a_plugin_of_nccl_exchanges_byte_exact() {
     if is_missing("cc") {
@@ -192,7 +194,7 @@ fn a_plugin_of_nccl_exchanges_byte_exact() {
         assert!(said.contains("rdma/fabric.h") || said.contains("-lfabric"), "{said}");
         return eprintln!("skipped: libfabric's headers are missing");
     }
-    // Another plugin, such as aws-ofi-nccl's libnccl-net.so, if one is named.
+    // A variable may name another plugin, such as aws-ofi-nccl's libnccl-net.so.
     let plugins = std::iter::once("sendrecv".to_owned()).chain(std::env::var("PATHWEAVE_NCCL_PLUGIN"));
     for plugin in plugins {
         for ranks in ["2", "4"] {
@@ -208,7 +210,7 @@ fn a_plugin_of_nccl_exchanges_byte_exact() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Sends in a ring, sums and exchanges all to all, and looks at every byte.
+/// Compiles a program that sends in a ring, sums and exchanges all to all, and checks every byte.
 fn mpi_program(compiler: &str, folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/exchange.c");
     let program = folder.join(format!("exchange-{compiler}"));

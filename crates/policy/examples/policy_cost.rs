@@ -1,6 +1,4 @@
-//! What a policy costs a packet: asked, told that it left, told that it came back.
-//!
-//! `cargo run --release -p pathweave-policy --example policy_cost`
+//! CPU cost of a policy per packet: one poll, one commit, one acknowledgement.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -35,7 +33,8 @@ fn env(paths: u16) -> PolicyEnv {
     }
 }
 
-/// Nanoseconds to choose one of so many paths by the softmax of LAPS, each measured once and different.
+/// Returns the nanoseconds to choose one of `paths` paths by the softmax of LAPS, each measured once and with a
+/// different delay.
 fn choice_among(paths: u16) -> f64 {
     let env = env(paths);
     let scheme = (find_scheme("laps").expect("a scheme").make)();
@@ -88,7 +87,7 @@ fn choice_among(paths: u16) -> f64 {
     started.elapsed().as_nanos() as f64 / PACKETS as f64
 }
 
-/// A lone sender at line rate over paths that delay each packet a little differently.
+/// Returns the nanoseconds per packet of a lone sender at line rate, over paths that differ slightly in delay.
 fn nanoseconds(scheme: &str) -> f64 {
     let scheme = (find_scheme(scheme).expect("a scheme").make)();
     let env = env(scheme.paths);

@@ -1,12 +1,12 @@
-//! ACK clocking on the acknowledgement's own path, without state per path: shared by MP-RDMA and UDMP.
+//! ACK clocking on the acknowledgement's own path without state per path, shared by MP-RDMA and UDMP.
 
 use pathweave_units::{PathId, Rng};
 
 use crate::picker::PathSet;
 use crate::{Egress, PathView};
 
-/// Entries of the queue of releases. Eight is what a NIC port's turn-taking needs: one queue pair on a port drains its
-/// releases as fast as acknowledgements come.
+/// Entries of the queue of releases. Eight suffice for the round-robin of a NIC port: a single queue pair on a port
+/// drains its releases as fast as acknowledgements arrive.
 const ENTRIES: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,12 +15,12 @@ struct Release {
     packets: u16,
 }
 
-/// Packets that acknowledgements have released and that have not left yet, each for the path of its
-/// acknowledgement, save the few that explore another.
+/// Packets that acknowledgements have released and that have not left yet. Each takes the path of its
+/// acknowledgement, except the few that explore another.
 ///
 /// The queue is short. While it is full an acknowledgement releases nothing: the queue pair has packets to send
-/// anyway, and what the acknowledgement did not take stays in the pool or the window for a later one, whose path is
-/// fresher news. That happens when several queue pairs share a NIC port, and keeps them from hoarding grants.
+/// anyway. Unused releases stay in the pool or the window for a later acknowledgement, whose path is more recent.
+/// This happens when several queue pairs share a NIC port, and keeps them from hoarding grants.
 #[derive(Clone, Debug)]
 pub struct AckClock {
     paths: PathSet,
@@ -30,24 +30,25 @@ pub struct AckClock {
     head: u8,
     len: u8,
     pending: u16,
-    /// A random path, drawn ahead, so that asking changes nothing.
+    /// Random path. Drawn ahead, so that reading it does not change the state.
     spray: PathId,
 }
 
 impl AckClock {
-    /// `explore`: probability that a packet takes a random path instead of the acknowledgement's.
+    /// Creates an empty clock. `explore`: probability that a packet takes a random path instead of the
+    /// acknowledgement's.
     pub fn new(paths: u16, explore: f64, rng: &mut Rng) -> Self {
         let paths = PathSet::all(paths);
         let spray = paths.draw(rng);
         AckClock { paths, explore, ring: [Release::default(); ENTRIES], head: 0, len: 0, pending: 0, spray }
     }
-    /// Packets released and not yet sent.
+    /// Returns the number of packets released and not yet sent.
     #[inline]
     pub fn pending(&self) -> u32 {
         u32::from(self.pending)
     }
-    /// Path of the next released packet: of those released the oldest whose NIC port is free; without one the like of the oldest
-    /// at a free port ([`PathSet::settle`]).
+    /// Returns the path of the next released packet: the oldest release whose NIC port is free. If no such port is
+    /// free, the oldest release moves to the equivalent path at a free port ([`PathSet::settle`]).
     #[inline]
     pub fn next(&self, egress: Egress) -> Option<PathId> {
         let oldest = (self.pending > 0).then(|| self.ring[usize::from(self.head)].path)?;
@@ -57,35 +58,35 @@ impl AckClock {
         let free = self.released().map(|at| self.ring[at].path).find(|path| egress.is_free(*path));
         Some(free.unwrap_or_else(|| self.settle(oldest, egress)))
     }
-    /// Places in the ring of what is released, oldest first.
+    /// Returns the positions in the ring of the releases, oldest first.
     fn released(&self) -> impl Iterator<Item = usize> + use<> {
         let (head, len) = (usize::from(self.head), usize::from(self.len));
         (0..len).map(move |age| (head + age) % ENTRIES)
     }
-    /// The path of the next packet that goes anywhere.
+    /// Returns the path of the next packet that may take any path.
     #[inline]
     pub fn spray(&self) -> PathId {
         self.spray
     }
-    /// The packet that took [`AckClock::spray`] has left.
+    /// Records that the packet that took [`AckClock::spray`] has left.
     #[inline]
     pub fn sprayed(&mut self, rng: &mut Rng) {
         self.spray = self.paths.draw(rng);
     }
-    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
     #[inline]
     pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
         self.paths.settle(path, egress)
     }
-    /// Makes sure that the next packet that goes anywhere does not go there, if there is a choice.
+    /// Excludes `path` from the choice for the next packet that may take any path, if there is another.
     pub fn avoid(&mut self, path: PathId, rng: &mut Rng) {
         self.spray = self.paths.draw_other(path, rng);
     }
-    /// Whether the path can be used.
+    /// Returns true if the path is usable.
     pub fn is_up(&self, path: PathId) -> bool {
         self.paths.contains(path)
     }
-    /// An acknowledgement that came over `path` releases `packets`. Returns how many were taken.
+    /// Releases `packets` on an acknowledgement that arrived over `path`. Returns the number released.
     #[inline]
     pub fn release(&mut self, path: PathId, packets: u32, rng: &mut Rng) -> u32 {
         let mut taken = 0;
@@ -99,7 +100,7 @@ impl AckClock {
         }
         taken
     }
-    /// Releases a packet for a random path. Returns how many were taken.
+    /// Releases a packet for a random path. Returns the number released.
     #[inline]
     pub fn release_anywhere(&mut self, rng: &mut Rng) -> u32 {
         let path = self.paths.draw(rng);
@@ -124,7 +125,7 @@ impl AckClock {
         self.pending += 1;
         true
     }
-    /// The packet of [`AckClock::next`] has left on this path.
+    /// Records that the packet of [`AckClock::next`] has left on this path.
     #[inline]
     pub fn pop(&mut self, path: PathId) {
         debug_assert!(self.pending > 0, "a packet left that was not released");
@@ -135,7 +136,7 @@ impl AckClock {
         taken.packets -= 1;
         self.pending -= 1;
         if taken.packets == 0 {
-            // Older ones move up.
+            // Older releases move up.
             for age in (0..age).rev() {
                 self.ring[(head + age + 1) % ENTRIES] = self.ring[(head + age) % ENTRIES];
             }
@@ -146,7 +147,7 @@ impl AckClock {
     fn age_of(&self, path: PathId) -> Option<usize> {
         self.released().position(|at| self.ring[at].path == path)
     }
-    /// The set of paths changed: what was released for a path that is gone goes anywhere.
+    /// Replaces the set of paths. Releases for a path that is gone take a random one.
     pub fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::usable(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);

@@ -1,4 +1,4 @@
-//! The contract between the endpoint and a scheme.
+//! The interface between the endpoint and a scheme.
 
 use core::ops::Range;
 
@@ -7,7 +7,7 @@ use pathweave_wire::{Control, Measures, Notices};
 
 use crate::{Egress, Member, Shared};
 
-/// What the endpoint would send next.
+/// Packet that the endpoint would send next.
 #[derive(Clone, Copy, Debug)]
 pub struct Want {
     /// PSN of the packet.
@@ -16,164 +16,168 @@ pub struct Want {
     pub payload_bytes: u32,
     /// Bytes on the wire, headers and gaps included.
     pub wire_bytes: u32,
-    /// Message the packet belongs to; per-message pickers choose anew when it changes.
+    /// Message of the packet. Pickers that choose per message choose again when it changes.
     pub msn: u32,
-    /// A retransmission.
+    /// True if the packet is a retransmission.
     pub retransmit: bool,
-    /// Data packets sent and neither acknowledged nor declared lost, this one not counted. Short ones count by their bytes: as
-    /// many full packets as take the same, rounded up, and no more than there are. So a window of so many packets is a window of
-    /// full ones.
+    /// Data packets sent and neither acknowledged nor declared lost, excluding this one. Short packets count by their
+    /// bytes: as the number of full packets of the same size, rounded up, and at most their own number. A window in
+    /// packets is therefore a window of full packets.
     pub inflight_packets: u32,
-    /// Their wire bytes.
+    /// Wire bytes of the packets in flight.
     pub inflight_bytes: u64,
-    /// NIC ports by which it may leave.
+    /// NIC ports by which the packet may leave.
     pub egress: Egress,
 }
 
-/// The answer to [`Policy::poll_send`].
+/// Result of [`Policy::poll_send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Send it now, on this path.
+    /// Send the packet now, on this path.
     Send(PathId),
-    /// Send a control packet of the scheme's own on this path ([`Policy::compose`] makes it), then ask again.
+    /// Send a control packet of the scheme on this path ([`Policy::compose`] creates it), then poll again.
     Control(PathId),
-    /// Send a copy of this packet, which is not yet acknowledged, on this path, then ask again. It is no retransmission:
-    /// what is in flight stays as it is.
+    /// Send a copy of this packet, which is not yet acknowledged, on this path, then poll again. A copy is not a
+    /// retransmission: the packets in flight stay the same.
     Copy {
-        /// Its PSN.
+        /// PSN of the packet.
         psn: u64,
-        /// The path.
+        /// Path of the copy.
         path: PathId,
     },
-    /// Not before this instant (pacing). Must be later than now.
+    /// Send nothing before this instant (pacing). Must be later than now.
     At(Time),
-    /// Not before feedback arrives or a timer fires. With nothing in flight and no timer this is a deadlock,
-    /// which tests treat as a bug.
+    /// Send nothing before feedback arrives or a timer expires. With nothing in flight and no timer this is a
+    /// deadlock, which tests treat as a bug.
     Blocked,
 }
 
-/// Eight bytes a policy attaches to a packet and gets back with the feedback on it.
+/// Eight bytes that a policy attaches to a packet and gets back with the feedback on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memo(pub u64);
 
 impl Memo {
-    /// The memo of a packet whose rate and whose path are decided apart ([`Split`](crate::Split)): each has half of it.
+    /// Creates the memo of a packet whose rate and path are decided separately ([`Split`](crate::Split)): each part
+    /// has one half.
     #[inline]
     pub const fn of_halves(cc: u32, picker: u32) -> Self {
         Memo((picker as u64) << 32 | cc as u64)
     }
-    /// What the congestion control returned when the packet left.
+    /// Returns the half that congestion control returned when the packet left.
     #[inline]
     pub const fn cc_half(self) -> u32 {
         self.0 as u32
     }
-    /// What the path picker returned when the packet left.
+    /// Returns the half that the path picker returned when the packet left.
     #[inline]
     pub const fn picker_half(self) -> u32 {
         (self.0 >> 32) as u32
     }
 }
 
-/// A packet that left.
+/// A packet that has left.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// The path it took.
+    /// Path of the packet.
     pub path: PathId,
-    /// Its PSN.
+    /// PSN of the packet.
     pub psn: u64,
-    /// Message it belongs to.
+    /// Message of the packet.
     pub msn: u32,
     /// Payload bytes.
     pub payload_bytes: u32,
     /// Bytes on the wire.
     pub wire_bytes: u32,
-    /// A retransmission.
+    /// True if the packet is a retransmission.
     pub retransmit: bool,
-    /// Data packets in flight, counted as in [`Want`], this one as a full one.
+    /// Data packets in flight, counted as in [`Want`], including this one as a full packet.
     pub inflight_packets: u32,
 }
 
-/// What happened to a packet.
+/// Kind of feedback on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedbackKind {
-    /// Acknowledged, cumulatively or selectively; called once a packet, in PSN order within one
+    /// The packet is acknowledged, cumulatively or selectively. Reported once a packet, in PSN order within one
     /// acknowledgement. Only the packet that triggered the acknowledgement is `timed`.
     Ack {
-        /// `rtt` and `one_way` are measurements of this very packet, and `marked` is its own.
+        /// True if `rtt` and `one_way_ps` are measurements of this packet, and `marked` is its own mark.
         timed: bool,
-        /// The acknowledgement reported Congestion Experienced for it.
+        /// True if the acknowledgement reported Congestion Experienced for the packet.
         marked: bool,
     },
-    /// A congestion notification packet arrived; `path` is that of the packet it answers. `psn`, `memo` say nothing.
+    /// A congestion notification packet arrived. `path` is that of the marked packet. `psn` and `memo` are
+    /// meaningless.
     Cnp,
-    /// Declared lost by loss recovery (gap, reordering bound, NACK); will be retransmitted.
+    /// Loss recovery declared the packet lost (gap, reordering bound, NACK). It will be retransmitted.
     Lost,
-    /// Declared lost because the retransmission timer expired.
+    /// The packet is declared lost because the retransmission timer expired.
     Timeout,
-    /// A switch had no room for its payload, and the receiver got the header alone; will be retransmitted. `rtt` is from the
-    /// packet's departure to now.
+    /// A switch without room trimmed the payload, and the receiver got only the header. The packet will be
+    /// retransmitted. `rtt` is the time from the packet's departure to now.
     Trimmed {
-        /// Where.
+        /// Place of the trimming.
         at: TrimmedAt,
-        /// What was left of it carried Congestion Experienced.
+        /// True if the trimmed packet carried Congestion Experienced.
         marked: bool,
     },
-    /// A switch on the way has answered for the network behind it: `rtt` is that of the way to the switch and back.
-    /// Acknowledges nothing; `psn` and `memo` say nothing.
+    /// A switch on the path has replied for the network behind it. `rtt` is the round-trip time to the switch.
+    /// Nothing is acknowledged; `psn` and `memo` are meaningless.
     Midway,
-    /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
-    /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
+    /// The acknowledgement of a packet that another one has reported before: a measurement of its path and nothing
+    /// else. Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which processes the acknowledgements of
+    /// each path separately.
     Echo,
-    /// An arrival that is no news of its packet: a copy that the policy asked for, the original after it was sent again or copied, or
-    /// one that another acknowledgement told of before. `path`, `rtt` and `one_way_ps` are those of the arrival. Nothing is told of
-    /// the copies that a network makes.
+    /// A packet arrived that was already accounted for: a copy that the policy requested, the original after a
+    /// retransmission or a copy, or a packet that another acknowledgement reported before. `path`, `rtt` and
+    /// `one_way_ps` are those of this arrival. Copies that the network makes are not reported.
     Heard {
-        /// It was marked Congestion Experienced.
+        /// True if it was marked Congestion Experienced.
         marked: bool,
     },
-    /// The receiver misses this packet and takes it for late, not lost. `path` and `memo` are those of its latest
+    /// The receiver misses this packet and considers it late, not lost. `path` and `memo` are those of its latest
     /// transmission.
     Late,
-    /// The receiver says whether notices are welcome. `path`, `psn`, `memo` say nothing.
+    /// The receiver reports whether it accepts notices. `path`, `psn` and `memo` are meaningless.
     Notices(Notices),
 }
 
 /// Feedback on a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
-    /// What happened.
+    /// Kind of the feedback.
     pub kind: FeedbackKind,
-    /// The path the packet took.
+    /// Path of the packet.
     pub path: PathId,
-    /// Its PSN.
+    /// PSN of the packet.
     pub psn: u64,
-    /// What [`Policy::on_sent`] attached to it.
+    /// Memo that [`Policy::on_sent`] attached to the packet.
     pub memo: Memo,
-    /// Bytes on the wire of the packet.
+    /// Bytes of the packet on the wire.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, trimmed, an echo or midway.
+    /// Time from the packet's wire timestamp to now. Zero unless `timed`, or the kind is `Heard`, `Trimmed`, `Echo`
+    /// or `Midway`.
     pub rtt: Duration,
-    /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
+    /// Receiver's timestamp minus sender's timestamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
     /// Data packets in flight after this feedback, counted as in [`Want`].
     pub inflight_packets: u32,
-    /// The queue pair still has data to send (new or to retransmit).
+    /// True if the queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
 }
 
-/// A control packet to be sent for a policy.
+/// A control packet that a policy sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// What it says.
+    /// Content of the packet.
     pub control: Control,
-    /// How it travels.
+    /// Treatment of the packet by the network.
     pub treatment: Treatment,
 }
 
-/// How the network treats a control packet of a policy.
+/// Treatment of a policy's control packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// As data: in its class, and marked Congestion Experienced where data would be.
+    /// Same as data: in the class of data, and marked Congestion Experienced where data would be.
     AsData,
     /// In the class of data, which it measures, but never marked.
     AsUnmarkedData,
@@ -181,27 +185,27 @@ pub enum Treatment {
     AsAcknowledgement,
 }
 
-/// A control packet that has arrived for a policy: an answer to one of its own, or what a switch says.
+/// A control packet that has arrived for a policy: a reply to one of its own, or a message of a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlFeedback {
-    /// What it says.
+    /// Content of the packet.
     pub control: Control,
-    /// The path of what it answers.
+    /// Path of the packet that it replies to.
     pub path: PathId,
-    /// From the stamp of what it answers to now.
+    /// Time from the timestamp of the packet that it replies to, to now.
     pub rtt: Duration,
-    /// The answerer's stamp minus that one, in picoseconds; meaningful up to a constant clock offset. Zero where there is
-    /// none.
+    /// Replier's timestamp minus sender's timestamp, in picoseconds; meaningful up to a constant clock offset. Zero
+    /// if there is none.
     pub one_way_ps: i64,
     /// Data packets in flight, counted as in [`Want`].
     pub inflight_packets: u32,
-    /// The queue pair still has data to send (new or to retransmit).
+    /// True if the queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
 }
 
 impl ControlFeedback {
-    /// What arrives at `now`, of a queue pair with nothing in flight and nothing to send. `None` for questions, and where
-    /// the stamp is of the future.
+    /// Creates the feedback of a control packet that arrives at `now`, for a queue pair with nothing in flight and
+    /// nothing to send. Returns `None` for requests, and for timestamps in the future.
     pub fn new(now: Time, control: Control, path: PathId) -> Option<Self> {
         let (sent_at, received_at) = match control.measures() {
             Measures::Path { sent_at, received_at } => (sent_at, received_at),
@@ -218,7 +222,7 @@ impl ControlFeedback {
         })
     }
 
-    /// The same as [`Feedback`], where it measures the way to a switch: what congestion controls are told of it.
+    /// Returns the equivalent [`Feedback`] for congestion control, if the packet measures the round trip to a switch.
     pub fn midway(&self) -> Option<Feedback> {
         matches!(self.control.measures(), Measures::Part { .. }).then_some(Feedback {
             kind: FeedbackKind::Midway,
@@ -234,36 +238,36 @@ impl ControlFeedback {
     }
 }
 
-/// Whether a path can be used.
+/// State of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
     /// Usable.
     Up,
-    /// Known to be dead.
+    /// Known to be unusable.
     Down,
 }
 
-/// A path as the policy sees it.
+/// Properties of a path that a policy can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathView {
-    /// Its index.
+    /// Identifier of the path.
     pub id: PathId,
-    /// Whether it can be used.
+    /// State of the path.
     pub state: PathState,
-    /// Time of a full packet and its acknowledgement there and back when idle, if known.
+    /// Round-trip time of a full packet and its acknowledgement when idle, if known.
     pub base_rtt: Option<Duration>,
-    /// Time of a full packet from its first bit sent to its last bit received when idle, if known.
+    /// Time from the first bit sent to the last bit received of a full packet when idle, if known.
     pub base_one_way: Option<Duration>,
-    /// Of `base_one_way`, what the transmitters of all its links take, one after another; the rest is propagation.
+    /// Part of `base_one_way` that the transmitters of all links take, one after another; the rest is propagation.
     pub transmission: Option<Duration>,
     /// Bottleneck rate when idle, if known.
     pub rate: Option<Rate>,
-    /// Links from host to host, if known: one more than it has switches.
+    /// Links from host to host, if known: one more than the number of switches.
     pub links: Option<u8>,
 }
 
 impl PathView {
-    /// A path of which nothing else is known.
+    /// Creates a path without known properties.
     pub const fn new(id: PathId, state: PathState) -> Self {
         PathView {
             id,
@@ -277,15 +281,15 @@ impl PathView {
     }
 }
 
-/// What a policy may use beyond its own state.
+/// Resources that a policy may use beyond its own state.
 pub struct PolicyCx<'a> {
     /// The queue pair's random stream.
     pub rng: &'a mut Rng,
-    /// What the queue pairs of this endpoint share.
+    /// State shared by the queue pairs of this endpoint.
     pub shared: &'a mut Shared,
 }
 
-/// What a policy is told when it is built.
+/// Environment in which a policy is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct PolicyEnv {
@@ -297,51 +301,52 @@ pub struct PolicyEnv {
     pub mtu_wire_bytes: u32,
     /// Payload bytes of a full packet.
     pub mtu_payload_bytes: u32,
-    /// Paths the queue pair may choose from: [`PathId`] 0 to `paths - 1`. A policy starts with all of them up, so
-    /// [`Policy::on_paths`] need only be called when that is not so or when more is known of them.
+    /// Number of paths the queue pair may choose from: [`PathId`] 0 to `paths - 1`. A policy starts with all of them
+    /// up, so [`Policy::on_paths`] is called only if a path is down or more is known of the paths.
     pub paths: u16,
-    /// The way that round-trip times measure: to the peer and back, unless a policy has it otherwise.
+    /// Section of the network that round-trip times measure: to the peer and back, unless a policy defines it
+    /// otherwise.
     pub measured: Leg,
-    /// The way to the switch that answers for the network behind it ([`FeedbackKind::Midway`]), where one does.
+    /// Section to the switch that replies for the network behind it ([`FeedbackKind::Midway`]), if there is one.
     pub edge: Option<Leg>,
 }
 
-/// A way through the fabric and back.
+/// A section of the fabric, measured there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Leg {
-    /// Its round-trip time when the fabric is idle.
+    /// Round-trip time when the fabric is idle.
     pub base_rtt: Duration,
-    /// Links one way; 0 where that is not known.
+    /// Links in one direction; 0 if unknown.
     pub links: u8,
 }
 
 impl Leg {
-    /// A way of unknown length.
+    /// Creates a section of unknown length.
     pub const fn with_rtt(base_rtt: Duration) -> Self {
         Leg { base_rtt, links: 0 }
     }
 }
 
 impl PolicyEnv {
-    /// Bytes in flight that keep the line busy when the fabric is idle.
+    /// Returns the bytes in flight that keep the line busy when the fabric is idle.
     pub const fn bdp_bytes(&self) -> u64 {
         self.line_rate.bytes_in(self.base_rtt)
     }
-    /// Full packets in flight that keep the line busy when the fabric is idle.
+    /// Returns the full packets in flight that keep the line busy when the fabric is idle.
     pub fn path_packets(&self) -> u64 {
         self.bdp_bytes().div_ceil(u64::from(self.mtu_wire_bytes).max(1))
     }
 }
 
-/// The window of a policy that has one, for loss recovery that reckons with it ([`Recovery::Sleek`](crate::Recovery::Sleek)).
+/// The window of a policy, for loss recovery that depends on it ([`Recovery::Sleek`](crate::Recovery::Sleek)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWindow {
     /// Wire bytes that may be in flight now.
     pub bytes: u64,
-    /// The most that ever may be.
+    /// Largest number of wire bytes that may ever be in flight.
     pub most_bytes: u64,
-    /// Round-trip time of a full packet while nothing queues, as known now.
+    /// Current estimate of the round-trip time of a full packet without queueing.
     pub base_rtt: Duration,
     /// Queueing delay that the policy aims at.
     pub delay_target: Duration,
@@ -349,43 +354,46 @@ pub struct SendWindow {
 
 /// Decides when a packet may leave and on which path. State of one direction of one queue pair.
 ///
-/// Invariants (asserted by the test bench after every step): `now` never decreases; a grant that is not used
-/// changes nothing that matters; only paths that are up are granted while any is; `Blocked` never with nothing in flight
-/// and no timer.
+/// The test bench asserts these invariants after every step: `now` never decreases. A grant that is not used has no
+/// relevant effect. Only paths that are up are granted while any is up. `Blocked` is never returned with nothing in
+/// flight and no timer.
 ///
-/// No method has a body here: [`ignores!`](crate::ignores) supplies empty ones, and a policy that wraps another forwards
-/// every call.
+/// No method has a default body. [`ignores!`](crate::ignores) supplies empty ones, and a policy that wraps another
+/// forwards every call.
 pub trait Policy {
-    /// Its queue pair is opened; comes before any other call, once. Where a policy shares state with others of the
-    /// endpoint it joins them here.
+    /// Called once, before any other call, when the queue pair opens. A policy that shares state with others of the
+    /// endpoint joins them here.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
-    /// Its queue pair is closed; the last call. What was in flight will not be heard of.
+    /// Called last, when the queue pair closes. Packets in flight get no more feedback.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
-    /// May this packet leave now, and on which path? It has left only once [`Policy::on_sent`] is called.
+    /// Returns whether this packet may leave now, and on which path. The packet has left only once
+    /// [`Policy::on_sent`] is called.
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
-    /// A control packet granted leaves on this path now: which one? `in_flight` has the PSNs from the first that is not
-    /// acknowledged to the next new one.
+    /// Creates a granted control packet, which leaves on this path now. `in_flight` is the range of PSNs from the
+    /// first unacknowledged one to the next new one.
     fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing;
-    /// A copy granted has left; `wire_bytes` it took.
+    /// Commits a granted copy of `wire_bytes`.
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>);
-    /// Feedback on one packet.
+    /// Processes feedback on one packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
-    /// A control packet has arrived, of any kind: also such as this policy has never sent or heard of.
+    /// Processes a control packet of any kind, also kinds that this policy never sends.
     fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>);
-    /// The set of paths, whenever it changes. Never empty. Where every path is down a policy sends as if all were
-    /// up: what it knows may be stale, and the retry limit of the endpoint ends what is truly dead.
+    /// Called with the set of paths whenever it changes. The set is never empty. If every path is down, a policy
+    /// sends as if all were up: its state may be stale, and the endpoint's retry limit ends a connection that is
+    /// really dead.
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
-    /// The instant of [`Policy::next_timer`] has come.
+    /// Called at the instant of [`Policy::next_timer`].
     fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);
-    /// When [`Policy::on_timer`] is to be called; `None`: not at all.
+    /// Returns the instant at which [`Policy::on_timer`] is to be called; `None` if no timer is set.
     fn next_timer(&self) -> Option<Time>;
-    /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
+    /// Returns the current sending rate, or the rate equivalent of the window, for observers; `None` if the policy
+    /// sets no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
-    /// Its window; `None` where it has none in bytes or packets.
+    /// Returns the window; `None` if the policy has no window in bytes or packets.
     fn window(&self) -> Option<SendWindow>;
-    /// The path of a packet that loss recovery sends whatever the window says; of the same meaning as that of
-    /// [`Policy::poll_send`]. Asked only of policies that have a window.
+    /// Returns the path of a packet that loss recovery sends regardless of the window. Has the meaning of the path of
+    /// [`Policy::poll_send`]. Called only on policies that have a window.
     fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
 }

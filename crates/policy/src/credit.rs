@@ -1,11 +1,13 @@
-//! Credit: a receiver says how much its senders may send, so that what arrives together does not exceed its link.
+//! Receiver credit: a receiver limits how much its senders send, so that packets that arrive together do not exceed
+//! its link.
 //!
-//! A host paces grants at a share of the rate of its link, over all who send to it in turn. A sender says with each packet how
-//! much it wants granted in all (its *pull target*), and sends what it has credit for. Only the first window leaves without
-//! being asked. The profiles [`rccc`](CreditConfig::rccc) of Ultra Ethernet, [`eqds`](CreditConfig::eqds) and
-//! [`ndp`](CreditConfig::ndp) differ in what is counted, how grants are paced, and who is served first.
+//! A receiving host paces its grants at a share of its link's rate and serves its senders in turn. With each packet a
+//! sender announces its *pull target*, the total that it wants granted, and it sends as far as it has credit. Only
+//! the first window leaves without credit. The profiles [`rccc`](CreditConfig::rccc) of Ultra Ethernet,
+//! [`eqds`](CreditConfig::eqds) and [`ndp`](CreditConfig::ndp) differ in the unit of credit, in the pace of grants,
+//! and in the order of service.
 //!
-//! What is here is data; the endpoint of `transport` grants and spends.
+//! This module holds configuration only; the endpoint of `transport` grants and spends credit.
 
 use pathweave_units::{Bytes, Duration, Rate};
 
@@ -13,74 +15,78 @@ use crate::cc::Window;
 use crate::error::check;
 use crate::{ConfigError, HostEnv, PolicyEnv};
 
-/// Receivers grant credit, and senders send what they have credit for. Default: Ultra Ethernet's receiver-based congestion
-/// control (RCCC), as uet-htsim 40ccb05 has it.
+/// Receivers grant credit, and senders send as far as they have credit. Default: Ultra Ethernet's receiver-based
+/// congestion control (RCCC), as in uet-htsim 40ccb05.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreditConfig {
-    /// What a quantum is: `{ bytes = "256B" }` so many bytes on the wire, headers included; "packet" a packet of any size.
+    /// Unit of credit (quantum): `{ bytes = "256B" }` is a number of bytes on the wire, headers included; "packet" is
+    /// a packet of any size. Default `{ bytes = "256B" }` (RCCC).
     pub quantum: Quantum,
-    /// Quanta of a grant, 1 to 65535 (RCCC: 64, which are 16 KiB).
+    /// Quanta of a grant, 1 to 65535. Default 64 (RCCC), which are 16 KiB.
     pub grant: u16,
-    /// Share of the link at which grants are paced, above 0, at most 2 (RCCC: 0.99).
+    /// Share of the receiver's link at which grants are paced, above 0, at most 2. Default 0.99 (RCCC).
     pub pace: f64,
-    /// What a grant counts for on the link: "granted" (RCCC) what it grants; `{ packet = "38B" }` a full packet and so many
-    /// bytes, whatever it grants.
+    /// Bytes of the receiver's link that a grant occupies in pacing: "granted" (RCCC, default) the bytes that it
+    /// grants; `{ packet = "38B" }` a full packet and the given bytes, whatever it grants.
     pub cost: GrantCost,
-    /// For what is granted: "target" (RCCC) at most what is missing to the pull target; "full" (EQDS) full grants while
-    /// anything is missing, and ahead of all others a packet for each one that was trimmed; "arrivals" (NDP) a grant for each
-    /// packet that arrives, whole or trimmed, as far as the target goes.
+    /// Rule for grants. "target" (RCCC, default): at most what is missing to the pull target. "full" (EQDS): full
+    /// grants while anything is missing, and first of all one packet for each trimmed one. "arrivals" (NDP): one
+    /// grant for each packet that arrives, whole or trimmed, up to the pull target.
     pub demand: Demand,
-    /// Whether those who want nothing are granted something while nobody else wants it, up to a window beyond their target:
-    /// "on" (RCCC, EQDS) or "off".
+    /// Grants to senders that want nothing, while no other sender wants credit, up to a window beyond their target:
+    /// "on" (RCCC, EQDS; default) or "off".
     pub idle: IdleGrants,
-    /// Whether a sender with credit for several receivers asks each for its share only: "shared" (RCCC) or "whole".
+    /// Request of a sender that has credit from several receivers: "shared" (RCCC, default) asks each receiver for
+    /// its share only, "whole" asks each for all it could use.
     pub ask: Ask,
-    /// What leaves unasked when a queue pair is new, the most that is asked for at a time, and the most credit that is kept:
-    /// `{ bdp = 1.5 }` in bandwidth-delay products (RCCC), or `{ packets = 50 }`.
+    /// Data that a new queue pair sends without credit, and also the largest request and the largest stored credit:
+    /// `{ bdp = 1.5 }` in bandwidth-delay products (RCCC, default), or `{ packets = 50 }`.
     pub window: Window,
-    /// What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or "stays" (NDP).
+    /// Treatment of the rest of the first window that has not left when the receiver first responds: "lapses" (RCCC,
+    /// EQDS; default) or "stays" (NDP).
     pub unused: Unused,
-    /// Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {} }`, which
-    /// is made for `switch.ecn.last_hop = "leave"`.
+    /// Reduction of grants if the fabric is the bottleneck and not the receiver's link: "off" (default), or
+    /// `{ paced = {} }`, which is made for `switch.ecn.last_hop = "leave"`.
     pub fabric: FabricControl,
 }
 
-/// What a receiver does about a fabric that cannot carry what it grants.
+/// Reaction of a receiver to a fabric that cannot carry what it grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FabricControl {
-    /// Nothing.
+    /// No reaction.
     #[default]
     Off,
-    /// All it grants is paced at a share of its link, which marks and trims lower and their absence raises.
+    /// All grants are paced at a share of the link. Marks and trims lower the share, their absence raises it.
     Paced(FabricPace),
 }
 
-/// How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
-/// (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+/// Control of the share of the link at which a receiver grants: uet-htsim's control of oversubscribed trees
+/// (`oversubscribed_cc`, 40ccb05), whose values are the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FabricPace {
-    /// Round trips of the idle network from one change to the next, give or take a quarter at random (1.5).
+    /// Interval between changes of the share, in round trips of the idle network, varied at random by up to a
+    /// quarter. Default 1.5.
     pub every_rtts: f64,
-    /// The least share, above 0, at most 1: 0.9 over the oversubscription, as uet-htsim takes it (0.225, for 4:1). Far below that
-    /// receivers grant too little: at 0.01 a permutation over 4:1 takes twice as long.
+    /// Smallest share, above 0, at most 1. Default 0.225: 0.9 over the oversubscription of 4:1, as in uet-htsim. A
+    /// much smaller value grants too little: at 0.01 a permutation over 4:1 takes twice as long.
     pub least: f64,
-    /// Added to the share when there was neither too much marked nor anything trimmed before the last hop (0.01); twice as much
-    /// each time in a row while nothing at all is marked.
+    /// Increase of the share if the fraction of marked packets is at most `marked` and no packet was trimmed before
+    /// the last hop. Doubles each time in a row while no packet at all is marked. Default 0.01.
     pub increase: f64,
-    /// Of the share, for each marked packet in one above `marked` (0.5).
+    /// Relative decrease of the share per unit by which the fraction of marked packets exceeds `marked`. Default 0.5.
     pub decrease: f64,
-    /// Share of marked packets that is still good, averaged (0.3).
+    /// Average fraction of marked packets that is still acceptable. Default 0.3.
     pub marked: f64,
-    /// Weight of the newest in that average (0.5).
+    /// Weight of the newest value in that average. Default 0.5.
     pub gain: f64,
 }
 
@@ -102,27 +108,27 @@ impl FabricPace {
     }
 }
 
-/// What credit counts.
+/// Unit of credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Quantum {
-    /// So many bytes on the wire.
+    /// Bytes on the wire.
     Bytes(Bytes),
     /// A packet of any size.
     Packet,
 }
 
-/// What a grant counts for on the link.
+/// Bytes of the receiver's link that a grant occupies in pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GrantCost {
-    /// What it grants.
+    /// The bytes that it grants.
     Granted,
-    /// A full packet and so many bytes.
+    /// A full packet and these bytes.
     Packet(Bytes),
 }
 
@@ -138,50 +144,50 @@ macro_rules! choice {
 }
 
 choice! {
-    /// For what is granted.
+    /// Rule for grants.
     Demand {
-        /// What is missing to the pull target.
+        /// The amount missing to the pull target.
         Target,
-        /// Full grants while anything is missing; what was trimmed first.
+        /// Full grants while anything is missing; trimmed packets first.
         Full,
-        /// One grant for each packet that arrives, as far as the target goes.
+        /// One grant for each packet that arrives, up to the pull target.
         Arrivals,
     }
 }
 
 choice! {
-    /// Whether those who want nothing are granted something.
+    /// Grants to senders that want nothing.
     IdleGrants {
-        /// While nobody wants anything.
+        /// Granted while no sender wants anything.
         On,
-        /// Never.
+        /// Never granted.
         Off,
     }
 }
 
 choice! {
-    /// How much a sender with credit for several receivers asks for.
+    /// Request of a sender that has credit from several receivers.
     Ask {
-        /// Of each its share.
+        /// Asks each receiver for its share.
         Shared,
-        /// Of each all it could use.
+        /// Asks each receiver for all it could use.
         Whole,
     }
 }
 
 choice! {
-    /// What of the first window has not left when the receiver is first heard of.
+    /// Treatment of the rest of the first window that has not left when the receiver first responds.
     Unused {
-        /// It may not be used any more.
+        /// The rest may no longer be used.
         Lapses,
-        /// It may.
+        /// The rest may still be used.
         Stays,
     }
 }
 
-/// Bytes for which a grant of nothing counts on the link (uet-htsim).
+/// Bytes of the link that an empty grant occupies in pacing (uet-htsim).
 const NOTHING_BYTES: u32 = 1_024;
-/// Most quanta of a window: numbers of credit are exact over so many.
+/// Largest window in quanta: credit numbers are exact up to it.
 const MOST_QUANTA: u64 = 1 << 28;
 
 impl Default for CreditConfig {
@@ -191,7 +197,7 @@ impl Default for CreditConfig {
 }
 
 impl CreditConfig {
-    /// Ultra Ethernet's receiver-based congestion control (RCCC), as uet-htsim 40ccb05 has it.
+    /// Returns the profile of Ultra Ethernet's receiver-based congestion control (RCCC), as in uet-htsim 40ccb05.
     pub const fn rccc() -> Self {
         CreditConfig {
             quantum: Quantum::Bytes(Bytes::new(256)),
@@ -207,8 +213,9 @@ impl CreditConfig {
         }
     }
 
-    /// EQDS (NSDI 2022), as csg-htsim 841d9e7 has it: a grant is paced as a packet of the MTU and 38 bytes, at 1/0.99 of the
-    /// link. Its window is 50 packets there at any rate, which are a third of the pipe at 400 Gb/s; here it is what is usual.
+    /// Returns the profile of EQDS (NSDI 2022), as in csg-htsim 841d9e7. A grant is paced as a packet of the MTU and
+    /// 38 bytes, at 1/0.99 of the link. The window there is 50 packets at any rate, a third of the bandwidth-delay
+    /// product at 400 Gb/s; here it is that of RCCC.
     pub const fn eqds() -> Self {
         CreditConfig {
             quantum: Quantum::Bytes(Bytes::new(512)),
@@ -224,8 +231,9 @@ impl CreditConfig {
         }
     }
 
-    /// NDP (SIGCOMM 2017), as csg-htsim 841d9e7 has it: a pull is a packet, paced as one of the MTU and 64 bytes. Its first window
-    /// is 15 packets of 9,000 bytes there; with smaller packets so few would not fill the pipe, so here it is what is usual.
+    /// Returns the profile of NDP (SIGCOMM 2017), as in csg-htsim 841d9e7. A pull is a packet, paced as one of the
+    /// MTU and 64 bytes. The first window there is 15 packets of 9,000 bytes. With smaller packets this would not
+    /// fill the bandwidth-delay product, so here it is that of RCCC.
     pub const fn ndp() -> Self {
         CreditConfig {
             quantum: Quantum::Packet,
@@ -241,7 +249,7 @@ impl CreditConfig {
         }
     }
 
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let Quantum::Bytes(bytes) = self.quantum {
             check((64..=65_536).contains(&bytes.get()), "quantum", bytes, "64B to 65536B, or \"packet\"")?;
@@ -267,14 +275,14 @@ impl CreditConfig {
         }
     }
 
-    /// Makes it as hosts of software need it.
+    /// Adapts the window to software hosts.
     pub fn adapt_to_host(&mut self, host: &HostEnv) {
         if let Window::Bdp(bdp) = &mut self.window {
             *bdp = (*bdp * host.held_bdps).clamp(0.01, 1e3);
         }
     }
 
-    /// What it means for a queue pair, whose end's own link has this rate.
+    /// Computes the terms of a queue pair whose host's own link has rate `link`.
     pub fn terms(&self, env: &PolicyEnv, link: Rate) -> CreditTerms {
         let quantum_bytes = match self.quantum {
             Quantum::Bytes(bytes) => bytes.get() as u32,
@@ -284,7 +292,7 @@ impl CreditConfig {
         CreditTerms {
             config: *self,
             quantum_bytes,
-            // One packet at least, or nothing would ever leave.
+            // At least one packet, or nothing would ever leave.
             window_bytes: self.window.bytes(env).clamp(u64::from(env.mtu_wire_bytes), most),
             packet_bytes: env.mtu_wire_bytes,
             payload_bytes: env.mtu_payload_bytes,
@@ -295,29 +303,29 @@ impl CreditConfig {
     }
 }
 
-/// What a [`CreditConfig`] means for a queue pair.
+/// Terms of a queue pair, computed from its [`CreditConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CreditTerms {
-    /// What it was made from.
+    /// Configuration from which the terms were computed.
     pub config: CreditConfig,
     /// Bytes of a quantum.
     pub quantum_bytes: u32,
-    /// The window, in bytes.
+    /// Window, bytes.
     pub window_bytes: u64,
     /// Wire bytes of a full packet.
     pub packet_bytes: u32,
-    /// Its payload.
+    /// Payload of a full packet, bytes.
     pub payload_bytes: u32,
     /// Round-trip time of the idle network.
     pub base_rtt: Duration,
-    /// Most that the queue pair can send.
+    /// Largest rate at which the queue pair can send.
     pub line_rate: Rate,
-    /// Picoseconds that a byte of a grant counts for.
+    /// Picoseconds that a byte of a grant takes in pacing.
     byte_ps: f64,
 }
 
 impl CreditTerms {
-    /// From a grant of so many quanta to the next.
+    /// Returns the time from a grant of `quanta` quanta to the next grant.
     pub fn interval(&self, quanta: u64) -> Duration {
         let bytes = match self.config.cost {
             GrantCost::Packet(more) => u64::from(self.packet_bytes) + more.get(),
@@ -327,12 +335,12 @@ impl CreditTerms {
         Duration::from_ps(((bytes as f64 * self.byte_ps + 0.5) as u64).max(1))
     }
 
-    /// Quanta that hold so many bytes.
+    /// Returns the number of quanta that hold `bytes` bytes.
     pub const fn quanta(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.quantum_bytes as u64)
     }
 
-    /// Bytes of credit that a packet of so many bytes costs.
+    /// Returns the bytes of credit that a packet of `wire_bytes` bytes costs.
     pub const fn cost_of(&self, wire_bytes: u32) -> i64 {
         match self.config.quantum {
             Quantum::Bytes(_) => wire_bytes as i64,
@@ -380,7 +388,7 @@ mod tests {
     fn windows_and_quanta_by_hand() {
         let gbps = Rate::from_gbps(100);
         let rccc = CreditConfig::rccc().terms(&env(4_150), gbps);
-        // 1.5 of 175,283 bytes, which the line sends in 14.0227 us.
+        // 1.5 times 175,283 bytes, which the line sends in 14.0227 us.
         assert_eq!((rccc.window_bytes, rccc.quantum_bytes), (262_925, 256));
         assert_eq!((rccc.quanta(1), rccc.quanta(16_384), rccc.cost_of(4_150)), (1, 64, 4_150));
         let published = CreditConfig { window: Window::Packets(15), ..CreditConfig::ndp() };

@@ -1,14 +1,15 @@
-//! NIC ports: which of them lead to a receiver, and which are free now.
+//! NIC ports: the ports that lead to a receiver, and those that are free now.
 
 use pathweave_units::PathId;
 
-/// The NIC ports of a host that lead to one receiver, at most 64. Path `p` leaves by the port at place `p % n` of the `n` that
-/// lead there; `p / n` is its *inner path*, which the ports share. Where that port does not work, the path leaves by one that does.
+/// The NIC ports of a host that lead to one receiver, at most 64. Of `n` such ports, path `p` leaves by the one at
+/// index `p % n`. `p / n` is its *inner path*, an index that is the same for all ports. If the port of a path does
+/// not work, the path leaves by a port that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSet {
     /// Bit i: port i leads to the receiver.
     leading: u64,
-    /// Those of them that work; never none.
+    /// Ports of `leading` that work; never empty.
     working: u64,
 }
 
@@ -16,11 +17,12 @@ impl PortSet {
     /// The only port of a host.
     pub const ONE: PortSet = PortSet { leading: 1, working: 1 };
 
-    /// Ports that lead to a receiver, a bit each, and those of the host that work. Where none of the former works, all of them
-    /// count as working: what is known may be stale, and the retry limit ends what is truly dead.
+    /// Creates the set from bitmaps of the ports that lead to a receiver and of the host's working ports. If no port
+    /// that leads to the receiver works, all of them count as working: the state may be stale, and the retry limit
+    /// ends a connection that is really dead.
     ///
     /// # Panics
-    /// No port leads there.
+    /// Panics if no port leads to the receiver.
     #[inline]
     pub const fn new(leading: u64, working: u64) -> Self {
         assert!(leading != 0, "no port leads to the receiver");
@@ -28,30 +30,30 @@ impl PortSet {
         PortSet { leading, working: if both == 0 { leading } else { both } }
     }
 
-    /// The first `count` ports, all of which work. `count`: 1 to 64.
+    /// Returns the first `count` ports, all of which work. `count`: 1 to 64.
     pub const fn first(count: u8) -> Self {
         let all = u64::MAX >> (64 - count as u32);
         PortSet::new(all, all)
     }
 
-    /// Number of ports that lead to the receiver, whether they work or not.
+    /// Returns the number of ports that lead to the receiver, working or not.
     #[inline]
     pub const fn len(self) -> u32 {
         self.leading.count_ones()
     }
 
-    /// False: at least one port leads to the receiver.
+    /// Returns false: at least one port leads to the receiver.
     pub const fn is_empty(self) -> bool {
         false
     }
 
-    /// Ports that lead to the receiver and work, a bit each.
+    /// Returns the bitmap of ports that lead to the receiver and work.
     #[inline]
     pub const fn working(self) -> u64 {
         self.working
     }
 
-    /// Ports that lead to the receiver, a bit each.
+    /// Returns the bitmap of ports that lead to the receiver.
     pub const fn leading(self) -> u64 {
         self.leading
     }
@@ -61,13 +63,13 @@ impl PortSet {
         self.leading & (self.leading - 1) == 0
     }
 
-    /// The port by which a packet on this path leaves.
+    /// Returns the port by which a packet on this path leaves.
     #[inline]
     pub const fn port_of(self, path: PathId) -> u8 {
         if self.is_one() { self.leading.trailing_zeros() as u8 } else { self.port_of_several(path) }
     }
 
-    /// The inner path of a path, and the place of its port among those that lead to the receiver.
+    /// Returns the inner path of a path, and the index of its port among those that lead to the receiver.
     const fn split(self, path: PathId) -> (u32, u32) {
         let count = self.len();
         (path.0 as u32 / count, path.0 as u32 % count)
@@ -79,12 +81,12 @@ impl PortSet {
         if self.working >> port & 1 == 1 {
             return port;
         }
-        // What would leave by it is divided among the others.
+        // Paths of a port that does not work are divided among the others.
         nth(self.working, inner % self.working.count_ones())
     }
 }
 
-/// The place of the `n`-th of the bits that are set.
+/// Returns the position of the `n`-th set bit.
 const fn nth(mut bits: u64, n: u32) -> u8 {
     let mut passed = 0;
     while passed < n {
@@ -96,12 +98,13 @@ const fn nth(mut bits: u64, n: u32) -> u8 {
 
 /// The NIC ports by which a packet may leave now.
 ///
-/// A policy that spreads packets grants a path whose port is free where it can: [`Egress::settle`] moves a path to its like at a
-/// free port. A grant of a path whose port is busy waits for that port; a policy that keeps packets in order does so.
+/// A policy that spreads packets grants a path whose port is free, if possible: [`Egress::settle`] moves a path to
+/// the same inner path at a free port. A granted path whose port is busy waits for that port; policies that keep
+/// packets in order rely on this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Egress {
     ports: PortSet,
-    /// Bit i: port i is free.
+    /// Bit i: port i leads to the receiver, works and is free.
     free: u64,
 }
 
@@ -109,32 +112,32 @@ impl Egress {
     /// One port, which is free.
     pub const ONE: Egress = Egress { ports: PortSet::ONE, free: 1 };
 
-    /// Of the ports that lead to the receiver and work, those that are free, a bit each.
+    /// Creates the set from the ports and a bitmap of free ones. Only ports that lead to the receiver and work count.
     #[inline]
     pub const fn new(ports: PortSet, free: u64) -> Self {
         Egress { ports, free: free & ports.working }
     }
 
-    /// The ports that lead to the receiver.
+    /// Returns the ports that lead to the receiver.
     #[inline]
     pub const fn ports(self) -> PortSet {
         self.ports
     }
 
-    /// Bit i: port i leads to the receiver, works and is free.
+    /// Returns the bitmap of ports that lead to the receiver, work and are free.
     #[inline]
     pub const fn free(self) -> u64 {
         self.free
     }
 
-    /// A packet on this path could leave now.
+    /// Returns true if a packet on this path could leave now.
     #[inline]
     pub const fn is_free(self, path: PathId) -> bool {
         self.free >> self.ports.port_of(path) & 1 == 1
     }
 
-    /// `path` if its port is free or none is, else its inner path at a free port, if that is usable: at the next one in order
-    /// from the path's own.
+    /// Returns `path` if its port is free or none is. Otherwise returns its inner path at a free port, if that path
+    /// is usable. Ports are tried in order from the path's own.
     #[inline]
     pub fn settle(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
         if self.ports.is_one() || self.is_free(path) { path } else { self.move_to_free(path, usable) }
@@ -171,7 +174,7 @@ mod tests {
         let ports: [u8; 9] = core::array::from_fn(|path| nics.port_of(PathId(path as u16)));
         // Paths 1, 4 and 7 are the first, second and third inner path of port 1.
         assert_eq!(ports, [0, 0, 2, 0, 2, 2, 0, 0, 2]);
-        // With none alive all are tried.
+        // If no port works, all are tried.
         assert_eq!(PortSet::new(0b110, 0b001).working(), 0b110);
     }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
 use alloc::string::{String, ToString};
 use core::fmt;
@@ -10,16 +10,16 @@ pub struct ConfigError {
     pub field: String,
     /// The offending value, as text.
     pub value: String,
-    /// What is allowed, or what to do.
+    /// Allowed values, or advice.
     pub allowed: String,
 }
 
 impl ConfigError {
-    /// An error of one field.
+    /// Creates the error of one field.
     pub fn new(field: &str, value: impl ToString, allowed: &str) -> Self {
         ConfigError { field: field.to_string(), value: value.to_string(), allowed: allowed.to_string() }
     }
-    /// The same error seen from the structure around: `prefix.field`.
+    /// Returns the same error with the field seen from the enclosing structure: `prefix.field`.
     pub fn within(mut self, prefix: &str) -> Self {
         self.field.insert(0, '.');
         self.field.insert_str(0, prefix);
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigError {
 }
 impl core::error::Error for ConfigError {}
 
-/// `Err` naming the field unless `ok`.
+/// Returns an error that names the field unless `ok`.
 pub(crate) fn check(ok: bool, field: &str, value: impl ToString, allowed: &str) -> Result<(), ConfigError> {
     if ok { Ok(()) } else { Err(ConfigError::new(field, value, allowed)) }
 }

@@ -1,10 +1,10 @@
-//! Empty bodies for what a policy has no use for. The methods of [`Policy`](crate::Policy) have no bodies of their own: a
-//! wrapper that forgets to forward one does not compile. Congestion controls and path pickers have the same rule.
+//! Empty method bodies for policies. The methods of [`Policy`](crate::Policy) have no default bodies, so a wrapper
+//! that forgets to forward one does not compile. The same holds for congestion controls and path pickers.
 
-/// Bodies that do nothing, for the methods named; not for a type that wraps another. `on_timer` brings a `next_timer` that
-/// sets none. For [`Policy`](crate::Policy), and for [`CongestionControl`](crate::cc::CongestionControl) and
-/// [`PathPicker`](crate::picker::PathPicker) where they have the method.
-/// `compose` is not called where no control packet is granted.
+/// Expands to empty bodies of the named methods. Not for a type that wraps another. `on_timer` includes a
+/// `next_timer` that sets no timer. Applies to [`Policy`](crate::Policy), and to
+/// [`CongestionControl`](crate::cc::CongestionControl) and [`PathPicker`](crate::picker::PathPicker) for the methods
+/// that they have. `compose` is never called on a policy that grants no control packet.
 ///
 /// ```text
 /// impl Policy for Udmp {

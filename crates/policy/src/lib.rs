@@ -1,16 +1,18 @@
-//! *May a packet leave now, and on which path?* One question, because in UDMP, LAPS and MPRDMA congestion
-//! control and load balancing are one decision; [`Split`] composes them where they are two.
+//! Congestion control and multipath: *may a packet leave now, and on which path?* This is one question, because in
+//! UDMP, LAPS and MP-RDMA congestion control and load balancing are one decision. [`Split`] composes the two where
+//! they are independent.
 //!
-//! A [`Policy`] belongs to one direction of one queue pair. The endpoint asks [`Policy::poll_send`], tells
-//! [`Policy::on_sent`] only if the packet really left, and hands the [`Memo`] back with the feedback on it.
+//! A [`Policy`] belongs to one direction of one queue pair. The endpoint calls [`Policy::poll_send`] before a packet
+//! leaves, calls [`Policy::on_sent`] only if the packet really left, and returns the [`Memo`] with the feedback on
+//! the packet.
 //!
-//! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
-//! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`], [`laps`] and [`Weave`].
-//!   The first two share [`ack_clock`] and [`ooo`].
-//! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
-//! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
-//! - [`credit`] holds what receivers grant their senders, where a scheme has that.
-//! - [`shared`] holds what queue pairs of an endpoint have in common; it is lent with every call.
+//! - [`PolicyConfig`] is the factory, [`AnyPolicy`] its product; [`registry`] explains how to add a policy.
+//! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`],
+//!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`ooo`].
+//! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` combines freely.
+//! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] lists the named ones.
+//! - [`credit`] holds receiver credit, for schemes that use it.
+//! - [`shared`] holds state common to queue pairs of an endpoint; it is passed with every call.
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
@@ -116,7 +118,7 @@ pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
 pub use weave::{PathChoice, Weave, WeaveConfig};
 
-/// For [`ignores!`], which names its types where it is used.
+/// Paths of types that [`ignores!`] names in the crate that uses it.
 #[doc(hidden)]
 pub mod units {
     pub use pathweave_units::{PathId, Time};

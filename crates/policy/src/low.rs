@@ -1,10 +1,12 @@
-//! The low one of round-trip times that spraying makes differ.
+//! A low average of round-trip times that vary because packets are sprayed.
 //!
-//! What chance does to sprayed packets reaches some of them. A queue at the last hop, which alone asks for less rate, reaches
-//! all. So an average that falls fast and rises slowly tells of the latter: it settles near the least, where what lies below
-//! weighs a sixteenth of what lies above. A window of long round trips lifts it, a short one disproves it.
+//! Random collisions delay some of the sprayed packets. A queue at the last hop delays all of them, and only such a
+//! queue requires a lower rate. An average that falls fast and rises slowly shows this queue: it settles near the
+//! minimum, because an excursion below weighs sixteen times as much as one above. A window of long round-trip times
+//! raises the average; a single short one lowers it again.
 
-/// Weight of a round trip that is this much longer than the low average, or shorter: exact in either precision.
+/// Returns the weight of a round-trip time that is above (`rises`) or below the low average. Both weights are exact
+/// in single and double precision.
 #[inline]
 pub(crate) fn gain(rises: bool) -> f32 {
     if rises { 1.0 / 32.0 } else { 0.5 }

@@ -1,16 +1,16 @@
 //! MP-RDMA (Lu et al., "Multi-Path Transport for RDMA in Datacenters", NSDI 2018): one window for all paths, driven by
 //! ECN, and ACK clocking that keeps each path's share of it without state per path.
 //!
-//! - Window: an unmarked acknowledgement adds 1/cwnd packets, a marked one takes half a *packet*. (Baselines that halve
-//!   the *window* are found in the literature; `decrease = "half_window"` shows what that does.)
-//! - Clock: an acknowledgement sends up to two packets on its own path, as the window has room. The paper keeps
-//!   `inflate`, packets acknowledged out of order, to know the room; here the endpoint counts what is in flight,
-//!   which is the same figure.
-//! - Out of order: an acknowledgement more than Delta behind the highest takes one packet from the window and clocks
-//!   nothing on its path; it makes way for one retransmission on another path. Which packet is resent, and when it
-//!   counts as lost, is the endpoint's loss recovery.
-//! - Idle start: chances that came while there was nothing to send are kept, up to the window, for random paths; after
-//!   a pause longer than the burst timer the start is as the first one, a window of at most the initial one.
+//! - Window: an unmarked acknowledgement adds 1/cwnd packets, a marked one removes half a *packet*. (Baselines in the
+//!   literature halve the *window*; `decrease = "half_window"` simulates them.)
+//! - Clock: an acknowledgement releases up to two packets on its own path, as far as the window has room. The paper
+//!   computes the room with `inflate`, the number of packets acknowledged out of order. Here the endpoint counts the
+//!   packets in flight, which gives the same value.
+//! - Out of order: an acknowledgement more than Delta behind the highest removes one packet from the window and
+//!   releases nothing on its path; it permits one retransmission on another path. The endpoint's loss recovery
+//!   decides which packet is retransmitted and when it counts as lost.
+//! - Idle start: releases that found nothing to send are kept, up to the window, for random paths. After a pause
+//!   longer than the burst timer the flow restarts with at most the initial window.
 
 use core::fmt;
 
@@ -25,13 +25,13 @@ use crate::{
     Sent, Want,
 };
 
-/// What a mark does to the window.
+/// Effect of a mark on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Decrease {
-    /// Every marked acknowledgement takes half a packet (NSDI 2018).
+    /// Every marked acknowledgement removes half a packet (NSDI 2018).
     #[default]
     HalfPacket,
     /// A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
@@ -53,17 +53,18 @@ impl fmt::Display for Decrease {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MpRdmaConfig {
-    /// What a mark does: "half_packet" (default) or "half_window".
+    /// Effect of a mark on the window: "half_packet" (default) or "half_window".
     pub decrease: Decrease,
-    /// Initial window, in bandwidth-delay products: a RoCE queue pair starts at line rate.
+    /// Initial window, in bandwidth-delay products. Default 1: a RoCE queue pair starts at line rate.
     pub initial_window_bdp: f64,
-    /// p: probability that a packet explores a random path instead of the acknowledgement's (NSDI 2018: 1 %).
+    /// p: probability that a packet explores a random path instead of the acknowledgement's. Default 0.01 (NSDI
+    /// 2018).
     pub explore: f64,
-    /// Delta: an acknowledgement this many packets behind the highest is out of order (UDMP, figure 7: 64; NSDI 2018:
-    /// 32). 0: off.
+    /// Delta: an acknowledgement more than this many packets behind the highest is out of order. 0 disables the
+    /// check. Default 64 (UDMP, figure 7; NSDI 2018 has 32).
     pub ooo_packets: u32,
-    /// With nothing to send for this long the flow starts anew, with at most the initial window. 0s: the base
-    /// round-trip time.
+    /// Burst timer: a flow that has had nothing to send for this long restarts with at most the initial window.
+    /// Default 0s, which means the base round-trip time.
     pub burst_timer: Duration,
 }
 
@@ -88,55 +89,55 @@ impl AsFluid for MpRdmaConfig {
 impl Adapt for MpRdmaConfig {}
 
 impl MpRdmaConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let window = self.initial_window_bdp > 0.0 && self.initial_window_bdp <= 1e3;
         check(window, "initial_window_bdp", self.initial_window_bdp, "more than 0, at most 1000")?;
         check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> MpRdma {
         MpRdma::new(self, env, rng)
     }
 }
 
-/// What a granted packet is charged to.
+/// Budget to which a granted packet is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Charge {
-    /// Released by an acknowledgement.
+    /// A release by an acknowledgement.
     Release,
-    /// A chance kept, or the initial window.
+    /// A release kept for later, or the initial window.
     Kept,
-    /// The retransmission a late acknowledgement or a loss makes way for.
+    /// The retransmission that a late acknowledgement or a loss permits.
     Resend,
-    /// Nothing in flight: the clock needs a packet to run.
+    /// None: nothing is in flight, and the clock needs a packet to run.
     Start,
 }
 
-/// Far beyond any bandwidth-delay product; low enough for exact arithmetic.
+/// Largest window: far beyond any bandwidth-delay product, and low enough for exact arithmetic.
 const MOST_PACKETS: f64 = 1_048_576.0;
 
-/// What [`MpRdma`] attaches to a packet sent again.
+/// Memo that [`MpRdma`] attaches to a retransmission.
 const RETRANSMITTED: Memo = Memo(1);
 
-/// One direction of one queue pair.
+/// Policy of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct MpRdma {
-    /// Packets; at least 1.
+    /// Congestion window in packets, at least 1.
     cwnd: f64,
     clock: AckClock,
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     kept: u32,
-    /// What short packets left of those that were granted, in full packets.
+    /// Unused part of the grants of short packets, in full packets.
     spare: f64,
     /// Retransmissions that may leave on any path.
     resends: u32,
-    /// No further halving before this PSN is acknowledged.
+    /// PSN that must be acknowledged before the window is halved again.
     recover: u64,
     next_psn: u64,
     last_ack: Time,
-    /// The last acknowledgement found nothing to send.
+    /// True if the last acknowledgement found nothing to send.
     idle: bool,
     charge: Charge,
     params: Params,
@@ -154,10 +155,10 @@ struct Params {
 }
 
 impl MpRdma {
-    /// A queue pair with its initial window to send on random paths.
+    /// Creates a queue pair that may send its initial window on random paths.
     pub fn new(config: &MpRdmaConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let packets = env.bdp_bytes() as f64 * config.initial_window_bdp / f64::from(env.mtu_wire_bytes);
-        // To the next packet: less would leave the line idle for the rest of the round trip.
+        // Rounded up to a whole packet: less would leave the line idle for the rest of the round trip.
         let initial = (packets.min(MOST_PACKETS - 1.0) + 0.999_999) as u32;
         let initial = initial.max(1);
         let idle = config.burst_timer;
@@ -184,7 +185,7 @@ impl MpRdma {
             },
         }
     }
-    /// The window, in packets.
+    /// Returns the window, in packets.
     pub fn window_packets(&self) -> f64 {
         self.cwnd
     }
@@ -209,14 +210,14 @@ impl MpRdma {
     fn on_ack(&mut self, now: Time, feedback: &Feedback, marked: bool, rng: &mut Rng) {
         self.last_ack = now;
         self.idle = !feedback.backlogged;
-        // A retransmission's PSN is old by nature.
+        // The PSN of a retransmission is always old.
         if feedback.memo != RETRANSMITTED && self.ooo.is_late(feedback.psn) {
             return self.make_way(feedback.path, rng);
         }
         if marked {
             self.mark(feedback.psn);
         } else if feedback.backlogged {
-            // A window that is not used is not known to be right.
+            // A window that is not used up may be too large already, so it does not grow.
             self.cwnd = (self.cwnd + 1.0 / self.cwnd).min(MOST_PACKETS);
         }
         let spoken_for = feedback.inflight_packets + self.clock.pending() + self.kept;
@@ -228,14 +229,16 @@ impl MpRdma {
         }
     }
 
-    /// A path lags or loses: the window shrinks by its packet, and another path may take the retransmission.
+    /// Responds to a path that lags or loses packets: the window shrinks by one packet, and another path may take the
+    /// retransmission.
     fn make_way(&mut self, path: PathId, rng: &mut Rng) {
         self.shrink(1.0);
         self.resends = (self.resends + 1).min(self.params.initial);
         self.clock.avoid(path, rng);
     }
 
-    /// A packet was granted for a full one. What short ones in a row leave is kept for others, a full packet at a time.
+    /// Saves the unused part of a grant for a full packet. Each full packet saved by short packets in a row is kept
+    /// for later.
     #[inline]
     fn save(&mut self, wire_bytes: u32) {
         let rest = 1.0 - f64::from(wire_bytes) / self.params.packet_bytes;
@@ -297,7 +300,7 @@ impl Policy for MpRdma {
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } => self.on_ack(now, feedback, marked, cx.rng),
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => self.make_way(feedback.path, cx.rng),
-            // Nothing came back at all: from one packet on again, by what is left of the window.
+            // No acknowledgement arrived at all: continue with a single packet, and with what is left of the window.
             FeedbackKind::Timeout => self.shrink(1.0),
             FeedbackKind::Cnp
             | FeedbackKind::Midway
@@ -317,7 +320,7 @@ impl Policy for MpRdma {
         None
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         let share = self.cwnd * self.params.packet_time.ratio(self.params.base_rtt);
         Some(self.params.line.scale(share.min(1.0)))
     }

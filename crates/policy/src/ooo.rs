@@ -1,22 +1,22 @@
-//! Out-of-order-aware path selection: which acknowledgements come from paths that lag behind the others.
+//! Out-of-order-aware path selection: detects acknowledgements of paths that lag behind the others.
 
-/// Tells acknowledgements that lag (MP-RDMA, NSDI 2018, section 4.3; UDMP, section III-D): one whose PSN is more than
-/// `delta` behind the highest acknowledged came over a path so much slower than the others that sending more there
-/// would only fill the receiver's bitmap. What to do about it is the policy's business.
+/// Detector of lagging acknowledgements (MP-RDMA, NSDI 2018, section 4.3; UDMP, section III-D). An acknowledgement
+/// lags if its PSN is more than `delta` behind the highest acknowledged one. Its path is then so much slower than the
+/// others that more packets there would only fill the receiver's bitmap. The policy decides how to respond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
     /// Highest PSN acknowledged (`snd_ooh`).
     highest: u64,
-    /// Tolerance in packets; 0: every acknowledgement is in time.
+    /// Tolerance in packets; 0 disables the detector.
     delta_packets: u32,
 }
 
 impl OutOfOrder {
-    /// With this tolerance in packets; 0 switches it off.
+    /// Creates a detector with this tolerance in packets; 0 disables it.
     pub const fn new(delta_packets: u32) -> Self {
         OutOfOrder { highest: 0, delta_packets }
     }
-    /// Takes note of an acknowledged PSN. True if it lags.
+    /// Records an acknowledged PSN. Returns true if it lags.
     #[inline]
     pub fn is_late(&mut self, psn: u64) -> bool {
         let behind = self.highest.saturating_sub(psn);

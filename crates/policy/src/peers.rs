@@ -1,27 +1,27 @@
-//! What a store keeps of each peer: found when a queue pair joins, and gone with the last one where peers do not come
-//! back.
+//! State that a store keeps for each peer. An entry is found when a queue pair joins. If peers do not return, it is
+//! removed with its last queue pair.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use pathweave_units::HostId;
 
-/// What the number of a peer names, and so how long what is known of it is worth keeping.
+/// Meaning of a peer's number, which determines the lifetime of its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peers {
-    /// A host, which the next queue pair meets again: what is known of its paths outlives queue pairs, as schemes with
-    /// tables of paths are published.
+    /// A host. Later queue pairs use it again, so the state of its paths outlives queue pairs, as in the publications
+    /// of schemes with path tables.
     #[default]
     Hosts,
-    /// A connection, whose number means another one when it comes again: what is known goes with its last queue pair.
+    /// A connection. A reused number means a different connection, so the state is removed with its last queue pair.
     Connections,
 }
 
-/// Where a queue pair's entry of a [`PeerTable`] is, from [`PeerTable::join`] to [`PeerTable::leave`].
+/// Position of a queue pair's entry in a [`PeerTable`]. Valid from [`PeerTable::join`] to [`PeerTable::leave`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerIndex(u32);
 
-/// Entries by peer, each shared by the queue pairs to it that may choose from the same number of paths. So every
+/// Entries by peer. The queue pairs to a peer that may choose from the same number of paths share an entry. So every
 /// member of an entry can use all its paths, and no entry has a path that a member cannot use.
 #[derive(Debug)]
 pub struct PeerTable<T> {
@@ -33,19 +33,19 @@ pub struct PeerTable<T> {
 #[derive(Debug)]
 struct Entry<T> {
     key: (HostId, u16),
-    /// Queue pairs that have joined and not left.
+    /// Number of queue pairs that have joined and not left.
     members: u32,
     state: T,
 }
 
 impl<T> PeerTable<T> {
-    /// A table without entries; takes no memory.
+    /// Creates a table without entries, which takes no heap memory.
     pub const fn new() -> Self {
         PeerTable { entries: Vec::new(), free: Vec::new(), found: BTreeMap::new() }
     }
 
-    /// A queue pair to `peer` that may use `paths` paths takes part in what is known of them; `make` makes the entry if
-    /// there is none.
+    /// Adds a queue pair to `peer` that may use `paths` paths to its entry. `make` creates the entry if there is
+    /// none.
     pub fn join(&mut self, peer: HostId, paths: u16, make: impl FnOnce() -> T) -> PeerIndex {
         let PeerTable { entries, free, found } = self;
         let key = (peer, paths);
@@ -68,7 +68,7 @@ impl<T> PeerTable<T> {
         PeerIndex(index)
     }
 
-    /// A queue pair that has joined is closed. The entry goes with the last one, unless peers are hosts.
+    /// Removes a queue pair from its entry. The entry is removed with its last queue pair, unless peers are hosts.
     pub fn leave(&mut self, index: PeerIndex, peers: Peers) {
         let Some(Some(entry)) = self.entries.get_mut(index.0 as usize) else { return };
         entry.members = entry.members.saturating_sub(1);
@@ -78,7 +78,7 @@ impl<T> PeerTable<T> {
         }
     }
 
-    /// Drops all entries of a peer, with or without members.
+    /// Removes all entries of a peer, with or without members.
     pub fn forget(&mut self, peer: HostId) {
         while let Some((&key, _)) = self.found.range((peer, 0)..=(peer, u16::MAX)).next() {
             self.remove(key);
@@ -92,24 +92,24 @@ impl<T> PeerTable<T> {
         }
     }
 
-    /// An entry. Panics if the queue pair has left it.
+    /// Returns an entry. Panics if the queue pair has left it.
     #[inline]
     pub fn get_mut(&mut self, index: PeerIndex) -> &mut T {
         let entry = self.entries.get_mut(index.0 as usize).and_then(Option::as_mut);
         &mut entry.expect("a member of an entry has joined it and not left").state
     }
 
-    /// Entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no entry.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// What all entries hold.
+    /// Returns the state of all entries.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().flatten().map(|entry| &entry.state)
     }

@@ -1,7 +1,7 @@
-//! The host's part of Reflex ("Reflex: Enhancing Delay-Based RDMA Congestion Control for Cross-Datacenter Networks"),
-//! section III-C: for flows to another site the congestion control is fed by the edge of the own site, whose echoes
-//! tell how long the way up to there and back takes; the round-trip time to the peer is not looked at. Flows inside a
-//! site, and all where no edge answers, are those of the congestion control and the picker alone.
+//! Host part of Reflex ("Reflex: Enhancing Delay-Based RDMA Congestion Control for Cross-Datacenter Networks"),
+//! section III-C. The congestion control of flows to another site uses echoes of the edge switch of the own site,
+//! which measure the round trip to that edge. The round-trip time to the peer is ignored. Flows inside a site, and
+//! all flows without an edge that replies, use the congestion control and the picker unchanged.
 
 use core::ops::Range;
 
@@ -17,21 +17,21 @@ use crate::{
     Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
-/// What an acknowledgement of the peer does to the congestion control of a flow to another site.
+/// Effect of the peer's acknowledgements on the congestion control of a flow to another site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum E2eMode {
-    /// Nothing, as the paper has it: once the edge is silent a flow that was slowed down stays so.
+    /// No effect, as in the paper: once the edge is silent, a flow that was slowed down stays slow.
     None,
-    /// It clocks the congestion control once, with the last round-trip time the edge has told, or with the idle one
-    /// once the edge has been silent for `hold_for`: silence means there is no queue.
+    /// Each acknowledgement updates the congestion control once, with the round-trip time of the last echo. After
+    /// `hold_for` without an echo it uses the idle round-trip time: silence means there is no queue.
     #[default]
     Hold,
 }
 
-/// Congestion control by the edge of the site.
+/// Reflex: congestion control by the edge switch of the own site.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -39,36 +39,38 @@ pub enum E2eMode {
 pub struct ReflexConfig {
     /// Congestion control.
     pub cc: CcConfig,
-    /// Congestion control of flows that the edge answers. Absent: `cc`, with thresholds that fit the way to the edge and
-    /// back: TIMELY's T_low and T_high are 1.6 and 16 times as long as that takes when idle, and the gradient's base is just
-    /// that; Swift's target is worked out for it, and windows grow over it.
+    /// Congestion control of flows that the edge replies to. Absent: `cc`, with thresholds that fit the round trip to
+    /// the edge. TIMELY's T_low and T_high are then 1.6 and 16 times the idle round-trip time to the edge, and the
+    /// gradient's base is that time. Swift computes its target for the section to the edge, and its windows grow over
+    /// that section.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub edge_cc: Option<CcConfig>,
     /// Path picker.
     pub picker: PickerConfig,
-    /// What acknowledgements of the peer do.
+    /// Effect of the peer's acknowledgements. Default "hold".
     #[cfg_attr(feature = "serde", serde(default))]
     pub e2e_mode: E2eMode,
-    /// With "hold": how long an echo holds good. Absent: 1.6 times as long as the way to the edge and back takes when idle,
+    /// With "hold": time for which an echo is valid. Absent: 1.6 times the idle round-trip time to the edge, which is
     /// twice the edge's interval between echoes.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub hold_for: Option<Duration>,
 }
 
-/// Packets that may queue where several senders meet by chance.
+/// Number of packets that may queue where several senders collide by chance.
 const CHANCE_PACKETS: u64 = 8;
 
-/// A way that takes longer than this has met a queue: the idle time and six tenths of it, at least eight packets of this
-/// time each, which may meet by chance. Where Reflex was evaluated, 3.25 us to the edge and 6.27 us there and back, these are
-/// 5.2 and 10.0 us; it set 5 and 10 (table I). Hosts and external switches judge by it.
+/// Returns the round-trip time above which a packet has met a queue: `idle` plus six tenths of it, at least eight
+/// packets of time `packet`, which may collide by chance. In Reflex's evaluation, with 3.25 us to the edge and 6.27
+/// us for the round trip, these are 5.2 and 10.0 us; the paper sets 5 and 10 (table I). Hosts and external switches
+/// use this value.
 pub fn with_a_queue(idle: Duration, packet: Duration) -> Duration {
     idle + (idle * 3 / 5).max(packet * CHANCE_PACKETS)
 }
 
-/// T_high over T_low: that of TIMELY's own thresholds (SIGCOMM 2015, section 6: 50 and 500 us).
+/// Ratio T_high / T_low of TIMELY's own thresholds (SIGCOMM 2015, section 6: 50 and 500 us).
 const HIGH_OVER_LOW: u64 = 10;
 
-/// A congestion control with thresholds that fit the way to the edge and back.
+/// Returns the congestion control with thresholds that fit the round trip to the edge.
 fn near(cc: &CcConfig, edge: Leg, packet: Duration) -> CcConfig {
     match cc {
         CcConfig::Timely(timely) => {
@@ -93,7 +95,7 @@ impl AsFluid for ReflexConfig {
     }
 }
 
-/// As its congestion control: `edge_cc` is for simulated sites, whose edge answers.
+/// Adapts only `cc`: `edge_cc` is for simulated sites, whose edge replies.
 impl Adapt for ReflexConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
@@ -113,7 +115,7 @@ impl Adapt for ReflexConfig {
 }
 
 impl ReflexConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate().map_err(|error| error.within("cc"))?;
         if let Some(cc) = &self.edge_cc {
@@ -125,7 +127,7 @@ impl ReflexConfig {
         }
     }
 
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reflex {
         let packet = env.line_rate.time_for(u64::from(env.mtu_wire_bytes));
         let (cc, measured) = match env.edge {
@@ -145,31 +147,31 @@ impl ReflexConfig {
     }
 }
 
-/// State of one queue pair.
+/// State of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Reflex {
     inner: Split<AnyCc, AnyPicker>,
-    /// Absent where no edge answers.
+    /// `None` if no edge replies.
     fed: Option<Fed>,
 }
 
-/// What the edge has told.
+/// Feedback from the edge.
 #[derive(Clone, Copy, Debug)]
 struct Fed {
     mode: E2eMode,
     idle_rtt: Duration,
     hold_for: Duration,
-    /// The last echo: when, and its round-trip time.
+    /// Time and round-trip time of the last echo.
     echo: Option<(Time, Duration)>,
 }
 
 impl Fed {
-    /// What the congestion control is to be told instead of `feedback`.
+    /// Returns the feedback that the congestion control receives instead of `feedback`.
     fn translate(&mut self, now: Time, feedback: &Feedback) -> Feedback {
         match (feedback.kind, self.mode) {
             (FeedbackKind::Midway, mode) => {
                 self.echo = Some((now, feedback.rtt));
-                // It acknowledges nothing. Where acknowledgements clock increases, it must not earn one.
+                // An echo acknowledges nothing. If acknowledgements clock increases, an echo must not cause one.
                 Feedback { backlogged: feedback.backlogged && mode == E2eMode::None, ..*feedback }
             }
             (FeedbackKind::Ack { marked, .. }, E2eMode::None) => {
@@ -251,7 +253,7 @@ mod tests {
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
-    /// A flow to another site: 1,012 us to the peer and back, 6.27 us to the edge and back.
+    /// A flow to another site: round-trip times of 1,012 us to the peer and 6.27 us to the edge.
     fn env(edge: bool) -> PolicyEnv {
         let edge = edge.then_some(Leg { base_rtt: Duration::from_ns(6_270), links: 3 });
         PolicyEnv {
@@ -301,7 +303,7 @@ mod tests {
         reflex.rate(Time::ZERO).unwrap().as_bps() as f64 / 1e9
     }
 
-    /// 200 us near the source, twice: 1 - 0.8 x (1 - 100 / 200) = 0.6.
+    /// A rate cut by two echoes of 200 us: 1 - 0.8 x (1 - 100 / 200) = 0.6.
     fn slowed_down(mode: E2eMode) -> Reflex {
         let mut reflex = reflex(mode, true);
         feed(&mut reflex, FeedbackKind::Midway, 2_000, US(200));
@@ -319,7 +321,7 @@ mod tests {
             }
             assert_eq!(gbps(&reflex), 100.0, "{mode:?}");
         }
-        // Without an edge it is TIMELY, whose upper threshold that is far beyond.
+        // Without an edge it is TIMELY, whose upper threshold this round-trip time far exceeds.
         let mut plain = reflex(E2eMode::Hold, false);
         (0..20).for_each(|n| feed(&mut plain, ACK, 2_000 + n * 1_100, US(1_012)));
         assert_eq!(gbps(&plain), 1.0);
@@ -331,7 +333,7 @@ mod tests {
         (0..1_000).for_each(|n| feed(&mut stuck, ACK, 3_000 + n * 10, US(1_012)));
         assert!((gbps(&stuck) - 60.0).abs() < 1e-3);
         let mut held = slowed_down(E2eMode::Hold);
-        // 5 steps of 0.1 Gb/s, then 0.5 each: 84 updates to go 40 Gb/s.
+        // 5 steps of 0.1 Gb/s, then 0.5 each: 84 updates for 40 Gb/s.
         (0..84).for_each(|n| feed(&mut held, ACK, 3_000 + n * 10, US(1_012)));
         assert_eq!(gbps(&held), 100.0);
     }
@@ -348,7 +350,7 @@ mod tests {
         assert_eq!(fed.t_low, Some(Duration::from_ns(10_032)));
         assert_eq!(fed.t_high, Some(Duration::from_ns(100_320)));
         assert_eq!(fed.min_rtt, Some(Duration::from_ns(6_270)));
-        // Over a shorter way eight packets are more than six tenths of it.
+        // For a shorter round trip eight packets exceed six tenths of it.
         assert_eq!(with_a_queue(US(1), packet), Duration::from_ns(1_672));
         let CcConfig::Swift(fed) = near(&CcConfig::Swift(SwiftConfig::default()), way(6_270), packet) else {
             panic!("it is Swift")
@@ -359,7 +361,7 @@ mod tests {
     #[test]
     fn an_echo_holds_good_for_as_long_as_configured() {
         let mut reflex = slowed_down(E2eMode::Hold);
-        // An acknowledgement counts once a round trip to the edge, and that was 200 us.
+        // An acknowledgement counts once in a round trip to the edge, which took 200 us.
         feed(&mut reflex, FeedbackKind::Midway, 2_300, US(200));
         assert!((gbps(&reflex) - 36.0).abs() < 1e-3);
         feed(&mut reflex, ACK, 2_309, US(1_012));
@@ -383,7 +385,8 @@ mod tests {
         feed(&mut reflex, FeedbackKind::Midway, 200, US(7));
         assert_eq!(window(&reflex), cut, "below the target, and nothing acknowledged");
         feed(&mut reflex, ACK, 201, US(1_012));
-        // As a flow that ends at the edge: (1,012 / 6.27)^2 times as much as one over the whole way.
+        // The gain is that of a flow that ends at the edge: (1,012 / 6.27)^2 times that of one over the whole
+        // distance.
         let gain = (1_012.0f64 / 6.27) * (1_012.0 / 6.27);
         assert!((window(&reflex) - (cut + gain / cut)).abs() < 1e-6);
     }

@@ -1,9 +1,9 @@
-//! Every policy there is, behind one type without virtual calls.
+//! All policies, behind one type without virtual calls.
 //!
-//! A coupled policy (one that decides rate and path together) is one file, `src/<name>.rs`, that holds its state,
-//! its `Config` with [`Adapt`], `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It becomes
-//! known by its `mod` line and one line in the list below; from that line follow the name in scenarios
-//! (`policy.kind`), the JSON Schema, validation, building and dispatch. Where a named scheme uses it, the preset
+//! A coupled policy (one that decides rate and path together) is one file, `src/<name>.rs`. It holds its state, its
+//! `Config` with [`Adapt`], `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It is
+//! registered by its `mod` line and one line in the list below. That line generates the name in scenarios
+//! (`policy.kind`), the JSON Schema, validation, building and dispatch. If a named scheme uses the policy, the preset
 //! is one more file and line in `src/schemes/`.
 
 use core::ops::Range;
@@ -29,7 +29,7 @@ use crate::{
 
 macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
-        /// A policy with its parameters, and its factory.
+        /// A policy with its parameters. Serves as its factory.
         #[derive(Clone, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
@@ -38,18 +38,18 @@ macro_rules! policies {
         pub enum PolicyConfig { $( $(#[$doc])* $name($config) ),* }
 
         /// Any policy, dispatched without a virtual call.
-        // Which one it is stands in front, beside what that one uses most.
+        // The tag comes first, next to the fields that the policy uses most.
         #[derive(Clone, Debug)]
         #[repr(u8)]
         pub enum AnyPolicy { $( $(#[$doc])* $name($state) ),* }
 
         impl PolicyConfig {
-            /// Names the first field that is wrong.
+            /// Returns an error that names the first invalid field.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $( PolicyConfig::$name(config) => config.validate() ),* }
             }
-            /// The policy of one direction of one queue pair. `rng` is the queue pair's stream, the same that every
-            /// later call gets.
+            /// Builds the policy of one direction of one queue pair. `rng` is the queue pair's stream, the same that
+            /// every later call gets.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPolicy {
                 match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)) ),* }
             }
@@ -141,34 +141,35 @@ macro_rules! policies {
 }
 
 policies! {
-    /// A congestion control and a path picker that do not know of each other.
+    /// A congestion control and a path picker that are independent of each other.
     Split(Split<AnyCc, AnyPicker>, SplitConfig),
     /// UDMP: delay decides rate and, by ACK clocking, path.
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
-    /// MRC: paths in turn, each with a state, and NSCC's window.
+    /// MRC: paths in turn, each with a state, and the window of NSCC.
     Mrc(Mrc, MrcConfig),
-    /// DLBF: a path until it marks, with copies of what a switch would make late.
+    /// DLBF: a queue pair keeps its path until a packet is marked, and copies the packets that a switch of path would
+    /// delay.
     Dlbf(Dlbf, DlbfConfig),
     /// REPS: recycled entropies, with a window for delay and ECN.
     Reps(Reps, RepsConfig),
-    /// Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
+    /// Reflex: a congestion control that, for flows to other sites, uses echoes of the own site's edge.
     Reflex(Reflex, ReflexConfig),
-    /// LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
-    /// congested.
+    /// LAPS: path selection by a softmax over one-way delays, and a window. If switches drop packets, also a rate
+    /// that falls when the fastest path is congested.
     Laps(Laps, LapsConfig),
-    /// Weave: paths that came back well, and a window on the low round-trip times.
+    /// Weave: reuse of paths whose packets returned in time, and a window that follows the low round-trip times.
     Weave(Weave, WeaveConfig),
 }
 
 impl PolicyConfig {
-    /// Whether its subject is feedback by packets, of which a model without packets has none.
+    /// Returns true if the policy depends on feedback by packets, which a model without packets does not have.
     pub fn is_about_feedback(&self) -> bool {
         matches!(self, PolicyConfig::Reflex(_))
     }
 
-    /// The picker of its paths; `None` where rate and path are one decision.
+    /// Returns the path picker; `None` if rate and path are one decision.
     pub fn picker_mut(&mut self) -> Option<&mut PickerConfig> {
         match self {
             PolicyConfig::Split(config) => Some(&mut config.picker),

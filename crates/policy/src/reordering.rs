@@ -1,43 +1,47 @@
-//! What a receiver says of packets that arrive ahead of a gap.
+//! Reports of a receiver about packets that arrive ahead of a gap.
 
 use pathweave_units::{Bytes, Duration};
 
 use crate::error::check;
 use crate::{ConfigError, Recovery};
 
-/// What the receiver says of packets that arrive ahead of a gap, beyond acknowledging them.
+/// Reports of the receiver about packets that arrive ahead of a gap, in addition to acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reordering {
-    /// Nothing: the sender finds losses by itself.
+    /// No reports: the sender detects losses by itself.
     #[default]
     Silent,
-    /// It names what is missing before them, as lost, unless a notice of the sender explains it. With selective repeat.
+    /// The receiver reports the missing packets before the gap as lost, unless a notice of the sender explains the
+    /// gap. With selective repeat.
     Reported(ReportPolicy),
 }
 
-/// When a receiver takes a missing packet for lost (IRN's selective repeat, with the notices of DLBF, section III-D).
+/// Rules by which a receiver declares a missing packet lost (IRN's selective repeat, with the notices of DLBF,
+/// section III-D).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportPolicy {
-    /// A packet still missing is named again after this time, at the earliest. Default 4 us (ConWeave simulator, NACK
-    /// interval).
+    /// Shortest time after which a packet that is still missing is reported again. Default 4 us (ConWeave simulator,
+    /// NACK interval).
     pub repeat: Duration,
-    /// theta: what a notice announced to be late is lost after this time. Default 100 us, a little above the time a
-    /// queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us); the paper gives none.
+    /// theta: time after which a packet that a notice announced as late is lost. Default 100 us, a little above the
+    /// time that a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us). The paper gives no
+    /// value.
     pub wait: Duration,
-    /// Notices are no longer welcome when more than this is held ahead of a gap. Default 128 KB, about two
-    /// bandwidth-delay products of 400 Gb/s and 1.3 us; the paper gives none.
+    /// Data held ahead of a gap above which the receiver refuses notices. Default 128 KB, about two bandwidth-delay
+    /// products of 400 Gb/s and 1.3 us. The paper gives no value.
     pub high: Bytes,
-    /// And welcome again when less than this is. Default 64 KB.
+    /// Data held ahead of a gap below which the receiver accepts notices again. Default 64 KB.
     pub low: Bytes,
-    /// What an unmarked notice does besides asking for copies.
+    /// Effect of an unmarked notice, besides requesting copies. Default "shield".
     pub clean_notice: CleanNotice,
-    /// Whether a marked packet that had arrived before makes a congestion notification.
+    /// Treatment of a marked packet that had arrived before: "ignore" (default), or "notify" for a congestion
+    /// notification.
     pub copy_marks: CopyMarks,
 }
 
@@ -54,35 +58,35 @@ impl Default for ReportPolicy {
     }
 }
 
-/// What an unmarked notice does besides asking for copies.
+/// Effect of an unmarked notice, besides requesting copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CleanNotice {
-    /// What it announced does not count as lost for `wait`, as with a marked one: the copies asked for are a round trip
-    /// away, and until then every packet of the new path would seem to prove a loss.
+    /// The announced packets do not count as lost for `wait`, as with a marked notice. The requested copies are a
+    /// round trip away; until then every packet of the new path would indicate a loss.
     #[default]
     Shield,
-    /// Nothing (DLBF as printed).
+    /// No effect (DLBF as printed).
     Expose,
 }
 
-/// Whether a marked packet that had arrived before makes a congestion notification.
+/// Treatment of a marked packet that had arrived before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CopyMarks {
-    /// No: copies shall not cost rate.
+    /// No congestion notification: copies must not reduce the rate.
     #[default]
     Ignore,
-    /// Yes, as any marked packet (ConWeave simulator).
+    /// A congestion notification, as for any marked packet (ConWeave simulator).
     Notify,
 }
 
 impl Reordering {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self, recovery: Recovery) -> Result<(), ConfigError> {
         let Reordering::Reported(report) = self else { return Ok(()) };
         let selective = matches!(recovery, Recovery::SelectiveRepeat { .. } | Recovery::Timed { .. });
@@ -100,7 +104,7 @@ impl Reordering {
         time("wait", report.wait)?;
         check(report.low <= report.high, "low", report.low, "at most `high`")
     }
-    /// Whether it says nothing.
+    /// Returns true if the receiver sends no reports.
     pub fn is_silent(&self) -> bool {
         *self == Reordering::Silent
     }

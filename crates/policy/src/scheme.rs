@@ -11,77 +11,78 @@ use crate::{
     Service, Slows, SplitConfig,
 };
 
-/// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
-/// name and whose other fields are these, merged over the preset's: `{ base = "rps", paths = 64 }`. Merging is by
-/// table, except that a `kind` that differs from the base's replaces its table whole.
+/// A named preset, or a preset with overrides. In a scenario it is a name (`scheme = "rps"`) or a table. The field
+/// `base` of the table is the name of a preset, and the other fields are merged over the preset's:
+/// `{ base = "rps", paths = 64 }`. Merging is by table, except that a `kind` that differs from the base's replaces
+/// its table as a whole.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scheme {
-    /// When a packet may leave, and on which path.
+    /// Policy: decides when a packet may leave, and on which path.
     pub policy: PolicyConfig,
     /// Loss recovery.
     pub recovery: Recovery,
-    /// When the receiver acknowledges.
+    /// Acknowledgements of the receiver.
     pub acks: AckPolicy,
-    /// Whether and when the receiver sends congestion notifications.
+    /// Congestion notifications of the receiver.
     pub cnp: CnpPolicy,
-    /// What the receiver says of packets that arrive ahead of a gap.
+    /// Reports of the receiver about packets that arrive ahead of a gap. Default: none.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Reordering::is_silent"))]
     pub reordering: Reordering,
-    /// Receivers grant credit, without which senders send no more than a first window. Absent: they do not.
+    /// Receiver credit, without which senders send no more than a first window. Absent: no credit.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub credit: Option<CreditConfig>,
-    /// Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
+    /// Queue pairs over which a message is split evenly (QP scaling); 1 in all other schemes.
     pub queue_pairs: u16,
-    /// Paths (UDP source ports) each queue pair may choose from, for each NIC port that leads to its peer.
+    /// Paths (UDP source ports) that each queue pair may choose from, for each NIC port that leads to its peer.
     pub paths: u16,
-    /// Which ports these are.
+    /// Choice of these source ports. Default "any".
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_any"))]
     pub ports: Ports,
-    /// Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where no scheme and
-    /// no `switch.forwarding.kind` says otherwise, they hash.
+    /// Load balancing that the switches of a simulated fabric must perform for this scheme. Absent: no requirement;
+    /// switches then use `switch.forwarding.kind`, or ECMP hashing if that is absent too.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub forwarding: Option<Forwarding>,
-    /// Whom a queue pair serves: "connection" (default) one process at the other end.
+    /// Transport service: the peers that a queue pair serves. Default "connection": one process at the peer.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Service::is_connection"))]
     pub service: Service,
 }
 
-/// Most bytes of an acknowledgement.
+/// Largest value of `acks.every_bytes`, bytes.
 const MAX_ACK_BYTES: u64 = 16_000_000;
 
-/// Congestion control of a datagram queue pair: a reaction point for each destination, since congestion is on the way to
-/// one of them and the others shall not pay; driven by the notifications of that destination. ERD describes none; this is
-/// RoCE's.
+/// Congestion control of a datagram queue pair: one reaction point for each destination, driven by the notifications
+/// of that destination. Congestion on the route to one destination therefore does not slow the others. ERD describes
+/// no congestion control; this is that of RoCE.
 #[derive(Clone, Copy, Debug)]
 pub struct DestinationControl {
     /// State of a destination to which nothing has been sent.
     pub fresh: Dcqcn,
-    /// When this end notifies others of marks.
+    /// Policy by which this end sends notifications of marks.
     pub cnp: CnpPolicy,
-    /// Whom a notification slows down. If it is the queue pair, its policy has the reaction point, and a destination's
-    /// stays at line rate.
+    /// Scope of a notification. If it is the queue pair, its policy holds the reaction point, and that of a
+    /// destination stays at line rate.
     pub slows: Slows,
 }
 
 impl Scheme {
-    /// Paths of a queue pair to whose peer so many NIC ports lead: [`paths`](Scheme::paths) for each port, as far as 16 bits tell
-    /// them apart.
+    /// Returns the number of paths of a queue pair whose peer is reached over `nic_ports` NIC ports:
+    /// [`paths`](Scheme::paths) for each port, as far as 16 bits suffice.
     pub fn paths_over(&self, nic_ports: u16) -> u16 {
         let ports = nic_ports.max(1);
         self.paths.min(u16::MAX / ports) * ports
     }
 
-    /// What it is to a model of flows as fluids, whatever the switches do.
+    /// Describes the scheme for fluid models, whatever the switches do.
     pub fn as_fluid(&self) -> Fluid {
         let fluid = self.policy.as_fluid();
-        // Receivers keep queues as short as congestion controls by delay do, after a first window as theirs.
+        // After the first window, receiver credit keeps queues as short as congestion control by delay does.
         if self.credit.is_some() { Fluid { control: Control::BY_DELAY, ..fluid } } else { fluid }
     }
 
-    /// Names the first field that is wrong, or the combination that cannot work.
+    /// Returns an error that names the first invalid field, or the combination that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate().map_err(|error| error.within("policy"))?;
         check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
@@ -158,7 +159,7 @@ impl Scheme {
         }
         Ok(())
     }
-    /// SLEEK reckons with a window, and has bounds of its own.
+    /// Validates SLEEK, which requires a window and has bounds of its own.
     fn validate_sleek(&self) -> Result<(), ConfigError> {
         let Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. } =
             self.recovery
@@ -176,12 +177,12 @@ impl Scheme {
         rtts("recovery.probe_rtts", probe_rtts)?;
         rtts("recovery.probe_again_rtts", probe_again_rtts)
     }
-    /// What credit means for a queue pair whose end's own link has this rate, where receivers grant any.
+    /// Returns the credit terms of a queue pair whose host's own link has rate `link`, if receivers grant credit.
     pub fn credit_terms(&self, env: &PolicyEnv, link: Rate) -> Option<CreditTerms> {
         self.credit.map(|credit| credit.terms(env, link))
     }
-    /// For a datagram queue pair: its policy, which picks paths and sends as fast as the line or the rate of all
-    /// destinations together allows, and the rate control that each destination has of its own, if the scheme has any.
+    /// Builds the policy of a datagram queue pair, and the rate control of each destination if the scheme has any.
+    /// The policy picks paths and sends at line rate or at the rate of all destinations together.
     pub fn datagram_policy(&self, env: &PolicyEnv, rng: &mut Rng) -> (AnyPolicy, Option<DestinationControl>) {
         let mut policy = self.policy.clone();
         let mut control = None;
@@ -200,7 +201,7 @@ impl Scheme {
         }
         (policy.build(env, rng), control)
     }
-    /// Senders slow down where the network is congested, by themselves or by the credit of receivers.
+    /// Returns true if senders slow down when the network is congested, by themselves or by receiver credit.
     pub fn controls_congestion(&self) -> bool {
         let none = match &self.policy {
             PolicyConfig::Split(SplitConfig { cc, .. }) | PolicyConfig::Dlbf(DlbfConfig { cc, .. }) => {
@@ -210,7 +211,7 @@ impl Scheme {
         };
         !none || self.credit.is_some()
     }
-    /// The DCQCN parameters, where the scheme has any.
+    /// Returns the DCQCN parameters, if the scheme has any.
     pub fn dcqcn(&self) -> Option<&crate::cc::DcqcnConfig> {
         match &self.policy {
             PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. })
@@ -225,121 +226,131 @@ fn is_any(ports: &Ports) -> bool {
     *ports == Ports::Any
 }
 
-/// Which source ports a queue pair uses.
+/// Choice of the source ports of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ports {
-    /// Any: several may take the same way, as switches hash them.
+    /// Any source ports: several may hash to the same route.
     #[default]
     Any,
-    /// One for each way the fabric has to the receiver, up to `paths` of them, found by evaluating the hashes of the
-    /// switches. For simulations: hosts do not know these hashes, but can find as much by tracing.
+    /// One source port for each route that the fabric has to the receiver, up to `paths` of them, found by evaluating
+    /// the hashes of the switches. For simulations: hosts do not know these hashes, but can find such ports by
+    /// tracing.
     Distinct,
 }
 
-/// Loss recovery of the sender and what the receiver does with packets out of order.
+/// Loss recovery of the sender, and treatment of out-of-order packets at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Recovery {
-    /// The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap.
+    /// Go-back-N: the receiver drops out-of-order packets and sends one NACK per gap; the sender goes back to the
+    /// gap.
     GoBackN,
-    /// As go-back-N, and what arrives ahead of the same gap `repeat` after the last NACK makes another, upon which the sender goes
-    /// back again (conweave-ns3: 4 us).
+    /// Go-back-N with repeated NACKs. If a packet arrives ahead of the same gap `repeat` or more after the last NACK,
+    /// the receiver sends another NACK, and the sender goes back again (conweave-ns3: 4 us).
     GoBackNRepeated {
-        /// Least time between two NACKs of a gap.
+        /// Shortest time between two NACKs of a gap.
         repeat: Duration,
     },
-    /// The receiver places packets in any order; the sender resends what is missing.
+    /// Selective repeat: the receiver places packets in any order; the sender retransmits missing ones.
     SelectiveRepeat {
-        /// A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only the
-        /// timer finds losses; right for lossless fabrics under spraying.
+        /// Reordering threshold in packets: a packet counts as lost once one sent this many packets later is
+        /// acknowledged. 0 means that only the timer detects losses, which is right for lossless fabrics with
+        /// spraying.
         reorder_packets: u32,
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
-        /// or as many as fill two bandwidth-delay products of the path.
+        /// or the number that fills two bandwidth-delay products of the path if that is more.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
-        /// Packets beyond the first gap that the sender sends, at least `window_packets`: more than those the receiver drops
-        /// (UDMP, section III-D). Absent: `window_packets`.
+        /// Packets beyond the first gap that the sender sends, at least `window_packets`; the receiver drops the
+        /// excess (UDMP, section III-D). Absent: `window_packets`.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         sender_window_packets: Option<u32>,
     },
-    /// As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
-    /// loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost; where
-    /// switches pause or trim, only if a probe that followed it on its path comes back before it, or after twice that time.
-    /// Where nothing arrives any more, probes follow the oldest packet after that time, after twice that time, and so on. Only
-    /// if nothing answers for the configured retransmission timeout is that a timeout; a message fails after as long as the
-    /// configured timeouts last in all.
+    /// Selective repeat with loss detection by time, learned from round-trip times (in the spirit of RACK and its
+    /// tail loss probe, RFC 8985). A packet is late if a packet that left after it has arrived, and if it left longer
+    /// ago than any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim,
+    /// it is lost only if a probe that followed it on its path returns first, or after twice the patience. If nothing
+    /// arrives any more, probes follow the oldest packet after the patience, after twice the patience, and so on. A
+    /// timeout occurs only if nothing arrives for the configured retransmission timeout. A message fails after the
+    /// sum of the configured timeouts.
     Timed {
-        /// A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
+        /// Reordering threshold in packets: a packet also counts as lost once one sent this many packets later is
+        /// acknowledged. 0 (default) disables the threshold.
         #[cfg_attr(feature = "serde", serde(default))]
         reorder_packets: u32,
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
-        /// or as many as fill two bandwidth-delay products of the path.
+        /// or the number that fills two bandwidth-delay products of the path if that is more.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
     },
-    /// As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times a power
-    /// of two. Apart from what trims tell, only it finds losses.
+    /// Selective repeat without a reordering threshold, with the timer of MRC's NICs instead of the configured one:
+    /// 1.024 us times a power of two. Except for trimmed packets, only this timer detects losses.
     Timeouts {
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has multiples
-        /// of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the path.
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has
+        /// multiples of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the
+        /// path if that is more.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
-        /// The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
+        /// Exponent of the power of two, 0 to 24. Absent: the smallest one that gives at least eight idle round
+        /// trips.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         exponent: Option<u8>,
-        /// Timeouts in a row that are alike, 1 to 7; the following ones double.
+        /// Number of timeouts in a row with the same duration, 1 to 7; the following ones double.
         alike: u8,
-        /// Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
+        /// Number of timeouts in a row without progress after which a message fails, 1 to 25; 25 means never.
         retries: u8,
     },
-    /// SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets ahead of a
-    /// gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent again, each packet
-    /// once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue and the
-    /// data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
+    /// SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. A gap counts as loss
+    /// once more packets ahead of it are acknowledged than 1.5 windows hold. All packets that are missing within a
+    /// window from the gap on are then retransmitted, each once, regardless of the window. If no acknowledgement
+    /// arrives, a probe follows the data. If the probe met no queue and the data has not arrived, the data is lost.
+    /// The configured retransmission timer handles the remaining losses.
     Sleek {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
-        /// or as many as fill two bandwidth-delay products of the path.
+        /// or the number that fills two bandwidth-delay products of the path if that is more.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
-        /// Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the largest window.
+        /// Packets ahead of a gap that prove a loss, in windows; the product is at most the largest window. Default
+        /// 1.5.
         #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_windows"))]
         reorder_windows: f64,
-        /// The least of that, in packets.
+        /// Smallest number of packets ahead of a gap that proves a loss. Default 5.
         #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_packets"))]
         reorder_packets: u32,
-        /// Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does: one, and the
-        /// delay that the congestion control aims at.
+        /// Time from an acknowledgement to the probe while new data waits, in base round-trip times. Default 3. If no
+        /// new data waits, the time is one base round-trip time plus the delay that the congestion control aims at.
         #[cfg_attr(feature = "serde", serde(default = "sleek::probe_rtts"))]
         probe_rtts: f64,
-        /// From a probe to the next.
+        /// Time from one probe to the next, in base round-trip times. Default 5.
         #[cfg_attr(feature = "serde", serde(default = "sleek::probe_again_rtts"))]
         probe_again_rtts: f64,
     },
-    /// As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once a
-    /// packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
-    /// packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
+    /// Selective repeat with loss detection by the order of packets on each path, which the path keeps in both
+    /// directions. Once a packet is acknowledged, earlier packets of its path that are not acknowledged are lost.
+    /// Requires an acknowledgement for every packet. The path's timer detects the loss of the last packet on a path
+    /// (LAPS, algorithm 3).
     PathOrder {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
-        /// or as many as fill two bandwidth-delay products of the path.
+        /// or the number that fills two bandwidth-delay products of the path if that is more.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
-        /// Whose packets keep one order.
+        /// Scope of the order on a path.
         scope: RingScope,
-        /// How long a path may say nothing.
+        /// Rule for the timeout of a path.
         rto: PathRto,
-        /// The least of that: 8 ms where PFC may hold packets up, 100 us where it does not.
+        /// Shortest timeout of a path: 8 ms where PFC may hold packets up, 100 us where it does not.
         rto_min: Duration,
-        /// Added to it: 16 packets on the slowest link.
+        /// Time added to the timeout: that of 16 packets on the slowest link.
         rto_slack: Duration,
     },
 }
 
-/// What SLEEK has in uet-htsim 40ccb05.
+/// Default parameters of SLEEK, those of uet-htsim 40ccb05.
 mod sleek {
     pub(super) const fn reorder_windows() -> f64 {
         1.5
@@ -356,7 +367,7 @@ mod sleek {
 }
 
 impl Recovery {
-    /// SLEEK with the figures of uet-htsim 40ccb05.
+    /// Returns SLEEK with the values of uet-htsim 40ccb05.
     pub const fn sleek() -> Self {
         Recovery::Sleek {
             window_packets: None,
@@ -366,14 +377,15 @@ impl Recovery {
             probe_again_rtts: sleek::probe_again_rtts(),
         }
     }
-    /// The number of retries of [`Recovery::Timeouts`] that stands for any number.
+    /// Value of `retries` in [`Recovery::Timeouts`] that means any number.
     pub const RETRIES_FOR_EVER: u8 = 25;
 
-    /// Whether packets out of order are dropped, and the sender goes back to the first.
+    /// Returns true if out-of-order packets are dropped, and the sender goes back to the first missing one.
     pub const fn goes_back(&self) -> bool {
         matches!(self, Recovery::GoBackN | Recovery::GoBackNRepeated { .. })
     }
-    /// Packets beyond the first gap that the receiver tracks, where it takes any and was told how many.
+    /// Returns the configured number of packets beyond the first gap that the receiver tracks, if it accepts any and
+    /// the number is configured.
     pub const fn given_window_packets(&self) -> Option<u32> {
         match *self {
             Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
@@ -384,7 +396,8 @@ impl Recovery {
             | Recovery::PathOrder { window_packets, .. } => window_packets,
         }
     }
-    /// Packets beyond the first gap that the receiver tracks, where it takes any, on a short path.
+    /// Returns the number of packets beyond the first gap that the receiver tracks on a short path, if it accepts
+    /// any.
     pub const fn window_packets(&self) -> Option<u32> {
         match self.given_window_packets() {
             Some(packets) => Some(packets),
@@ -393,15 +406,15 @@ impl Recovery {
             None => Some(LEAST_WINDOW_PACKETS),
         }
     }
-    /// Packets beyond the first gap that the sender sends, of which the receiver drops some; `None` if it keeps to those that the
-    /// receiver tracks.
+    /// Returns the number of packets beyond the first gap that the sender sends, of which the receiver drops some.
+    /// `None` if the sender stays within the packets that the receiver tracks.
     pub const fn sender_window_packets(&self) -> Option<u32> {
         match *self {
             Recovery::SelectiveRepeat { sender_window_packets, .. } => sender_window_packets,
             _ => None,
         }
     }
-    /// The same with so many packets, where it takes any ahead of a gap.
+    /// Returns the recovery with a window of `packets`, if it accepts packets ahead of a gap.
     pub const fn with_window_packets(mut self, packets: u32) -> Self {
         if let Recovery::SelectiveRepeat { window_packets, .. }
         | Recovery::Timed { window_packets, .. }
@@ -413,8 +426,8 @@ impl Recovery {
         }
         self
     }
-    /// The same for a path that holds so many full packets: where nothing was said, its window is twice that, so that a
-    /// packet that is lost and sent again does not stop those behind it.
+    /// Returns the recovery for a path that holds `path_packets` full packets. A window that is not configured
+    /// becomes twice that, so that a lost and retransmitted packet does not stop those behind it.
     pub fn for_path(self, path_packets: u64) -> Self {
         match (self.given_window_packets(), self.window_packets()) {
             (None, Some(least)) => {
@@ -428,80 +441,83 @@ impl Recovery {
     }
 }
 
-/// Packets beyond a gap that receivers track at least, if nothing was said. Beyond the skew that queues at ECN's upper
-/// threshold cause between paths (400 KB for each 25 Gb/s, 1,600 packets of 1,000 bytes at 100 Gb/s).
+/// Smallest default number of packets beyond a gap that receivers track. It exceeds the skew that queues at ECN's
+/// upper threshold cause between paths (400 KB for each 25 Gb/s, 1,600 packets of 1,000 bytes at 100 Gb/s).
 const LEAST_WINDOW_PACKETS: u32 = 4_096;
-/// Those of NICs as MRC has them: its example.
+/// Smallest default of [`Recovery::Timeouts`]: the example of MRC.
 const LEAST_WINDOW_PACKETS_OF_NICS: u32 = 1_024;
-/// Steps in which a window follows its path: MRC's.
+/// Granularity of a window that follows its path: that of MRC.
 const WINDOW_STEP_PACKETS: u32 = 128;
-/// Most packets between the oldest unacknowledged and the newest, whatever the recovery: a quarter of the wire's 24-bit PSN
-/// space, so that every PSN can be told from its neighbours of other rounds.
+/// Largest number of packets between the oldest unacknowledged one and the newest, for any recovery: a quarter of the
+/// 24-bit PSN space, so that every PSN is distinct from those of the previous and the next cycle.
 pub const MOST_WINDOW_PACKETS: u32 = 1 << 22;
 
-/// Whose packets keep one order on a path.
+/// Scope of the order of packets on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RingScope {
-    /// Those of all queue pairs to a host: what is heard of one shows the losses of another (LAPS, its code).
+    /// Packets of all queue pairs to a host: an acknowledgement of one detects losses of another (LAPS, its code).
     #[default]
     Host,
-    /// Those of a queue pair (LAPS, section III-D).
+    /// Packets of one queue pair (LAPS, section III-D).
     QueuePair,
 }
 
-/// How long a path may say nothing before all that is outstanding on it counts as lost.
+/// Timeout of a path: time without an acknowledgement after which all packets in flight on the path count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathRto {
-    /// Twice its delay and `rto_slack`, at least `rto_min`.
+    /// Twice the path's delay plus `rto_slack`, at least `rto_min`.
     #[default]
     Guarded,
-    /// Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that agree.
+    /// Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs
+    /// synchronized clocks.
     Published,
     /// `rto_min` always (LAPS, its code).
     Fixed,
 }
 
-/// When the receiver acknowledges.
+/// Acknowledgements of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AckPolicy {
-    /// Data packets an acknowledgement; 1 is one for each. Acknowledged at once are the last packet of a message, what
-    /// arrives twice, what was sent again while packets are missing, the packet that proves one lost
-    /// (`recovery.reorder_packets`), and what completes a message. Packets out of order are not: the acknowledgement tells
-    /// of 64 of them. Go-back-N refuses these at once.
+    /// Data packets per acknowledgement; 1 acknowledges each packet. Some packets are acknowledged at once: the last
+    /// of a message, duplicates, retransmissions while packets are missing, the packet that proves another one lost
+    /// (`recovery.reorder_packets`), and the packet that completes a message. Out-of-order packets are not, because
+    /// an acknowledgement reports 64 of them. Go-back-N NACKs out-of-order packets at once.
     pub every_packets: u16,
-    /// A delayed acknowledgement leaves at the latest after this time.
+    /// Longest delay of an acknowledgement.
     pub max_delay: Duration,
-    /// Absent: packets count. Given: an acknowledgement for so many bytes of new packets, headers and gaps included, whatever
-    /// `every_packets` says; and at once for the first packet of a queue pair, for marked ones, for what arrives twice or was
-    /// sent again, for those with which the sender asks, and when such a one stops being ahead of a gap. Senders ask where they
-    /// may send no more, or have no more (Ultra Ethernet 1.0, section 3.6.12).
+    /// Bytes of new packets per acknowledgement, headers and gaps included; overrides `every_packets`. Absent:
+    /// packets count. Some packets are acknowledged at once: the first of a queue pair, marked packets, duplicates,
+    /// retransmissions, packets in which the sender requests an acknowledgement, and the packet that closes the gap
+    /// before such a request. A sender requests an acknowledgement if it may send no more, or has no more to send
+    /// (Ultra Ethernet 1.0, section 3.6.12).
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub every_bytes: Option<Bytes>,
 }
 
 impl AckPolicy {
-    /// One for so many packets.
+    /// Returns the policy of one acknowledgement for `every_packets` packets.
     pub const fn by_packets(every_packets: u16, max_delay: Duration) -> Self {
         AckPolicy { every_packets, max_delay, every_bytes: None }
     }
-    /// One for so many bytes.
+    /// Returns the policy of one acknowledgement for `every_bytes` bytes.
     pub const fn by_bytes(every_bytes: Bytes, max_delay: Duration) -> Self {
         AckPolicy { every_packets: 1, max_delay, every_bytes: Some(every_bytes) }
     }
-    /// Whether an acknowledgement may wait for others.
+    /// Returns true if an acknowledgement may be delayed.
     pub const fn may_wait(&self) -> bool {
         self.every_packets > 1 || self.every_bytes.is_some()
     }
-    /// Full packets of so many bytes on the wire for one acknowledgement that nobody asks for. At least 1.
+    /// Returns the number of full packets of `wire_bytes` bytes for each acknowledgement that is not requested. At
+    /// least 1.
     pub fn packets_an_ack(&self, wire_bytes: u64) -> u64 {
         match self.every_bytes {
             Some(bytes) => bytes.get().div_ceil(wire_bytes.max(1)).max(1),
@@ -516,27 +532,28 @@ impl AckPolicy {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CnpPolicy {
-    /// Whether notifications are sent.
+    /// Condition for notifications.
     pub mode: CnpMode,
-    /// At most one notification a queue pair in this time (DCQCN's N). Zero: one for every marked packet.
+    /// Shortest time between two notifications for a queue pair (DCQCN's N). Zero: one notification for every marked
+    /// packet.
     pub interval: Duration,
 }
 
-/// Whether the receiver sends congestion notifications.
+/// Condition under which the receiver sends congestion notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CnpMode {
-    /// Never.
+    /// No notifications.
     #[default]
     Off,
-    /// For packets marked Congestion Experienced.
+    /// One for packets marked Congestion Experienced.
     OnMark,
-    /// For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss and answer
-    /// with a notification even where only the missing packet is sent again (so the ConWeave simulator: a selective
-    /// acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate. With go-back-N,
-    /// which drops what is behind a gap, the notification goes with the NACK, one a gap.
+    /// One for marked packets, and for packets that arrive ahead of a gap. RoCE adapters take a gap as a sign of loss
+    /// and notify even if only the missing packet is retransmitted. In the ConWeave simulator a selective
+    /// acknowledgement of a gap carries the notification bit. Under DCQCN reordering then reduces the rate. With
+    /// go-back-N, which drops packets behind a gap, the notification accompanies the NACK, one per gap.
     OnMarkOrGap,
 }
 

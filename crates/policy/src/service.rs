@@ -1,9 +1,10 @@
-//! What queue pairs serve: one peer, one host, or everybody; and how many a process needs of them.
+//! Transport services of queue pairs: one peer process, one host, or all peers; and the number of queue pairs that a
+//! process needs.
 
 use crate::ConfigError;
 use crate::error::check;
 
-/// Whom a queue pair serves (the transport service of the InfiniBand architecture).
+/// Transport service of a queue pair (InfiniBand architecture).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
@@ -12,23 +13,23 @@ pub enum Service {
     /// Reliable connection (RC): a queue pair at each end for each pair of processes.
     #[default]
     Connection,
-    /// Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote node, whose
-    /// processes share receive queues.
+    /// Extended reliable connection (XRC, IBTA annex A14): one initiator per process and remote node. The processes
+    /// of a node share receive queues.
     SharedReceive(SharedReceiveConfig),
-    /// Reliable datagram with end-to-end contexts (IBTA): a queue pair a process, a context for each remote host, and
-    /// one message at a time on each context.
+    /// Reliable datagram with end-to-end contexts (IBTA): one queue pair per process, one context per remote host,
+    /// and one message at a time on each context.
     EndToEnd,
-    /// Datagrams made reliable in software (ERD): a queue pair a process, for everybody.
+    /// Datagrams made reliable in software (ERD): one queue pair per process for all its peers.
     Datagram(DatagramConfig),
 }
 
 impl Service {
-    /// A connection, as all schemes are that do not say otherwise.
+    /// Returns true for a connection, the default of all schemes.
     pub fn is_connection(&self) -> bool {
         matches!(self, Service::Connection)
     }
 
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Service::Datagram(config) => config.validate(),
@@ -37,9 +38,9 @@ impl Service {
         }
     }
 
-    /// Queue pairs of a host among `hosts` that run `processes` each, all of which talk to all others. For XRC those of
-    /// initiators: the paper prints N p, which counts the own host as remote. For RD with contexts, the contexts are not
-    /// counted ([`Service::contexts`]).
+    /// Returns the number of queue pairs of a host among `hosts` that run `processes` each, all of which communicate
+    /// with all others. For XRC these are initiators; the paper prints N p, which counts the own host as remote. For
+    /// RD, the end-to-end contexts are not counted ([`Service::contexts`]).
     pub fn queue_pairs(&self, hosts: u64, processes: u64) -> u64 {
         let others = hosts.saturating_sub(1);
         match self {
@@ -49,20 +50,21 @@ impl Service {
         }
     }
 
-    /// What a NIC keeps for them: queue pairs and end-to-end contexts.
+    /// Returns the number of contexts in a NIC: queue pairs and end-to-end contexts.
     pub fn contexts(&self, hosts: u64, processes: u64) -> u64 {
         let end_to_end = if *self == Service::EndToEnd { hosts.saturating_sub(1) } else { 0 };
         self.queue_pairs(hosts, processes) + end_to_end
     }
 }
 
-/// Nodes of a host whose processes share receive queues.
+/// Division of a host into nodes whose processes share receive queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedReceiveConfig {
-    /// Processes of a node, 1 to 32768: shared receive queues do not cross virtual machines. Absent: all of the host.
+    /// Processes of a node, 1 to 32768. Shared receive queues do not cross virtual machines. Absent: all processes of
+    /// the host.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub node_processes: Option<u16>,
 }
@@ -73,66 +75,67 @@ impl SharedReceiveConfig {
         check(known, "node_processes", self.node_processes.unwrap_or_default(), "1 to 32768")
     }
 
-    /// Nodes of a host that runs so many processes.
+    /// Returns the number of nodes of a host that runs `processes` processes.
     fn nodes(&self, processes: u64) -> u64 {
         self.node_processes.map_or(1, |of| processes.div_ceil(u64::from(of)))
     }
 
-    /// Node of a process of a host.
+    /// Returns the node of a process of a host.
     pub fn node(&self, process: u16) -> u16 {
         self.node_processes.map_or(0, |of| process / of)
     }
 }
 
-/// Whom a notification of marks slows down, where datagrams have congestion control.
+/// Scope of a congestion notification, for datagrams with congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Slows {
-    /// The destination that tells. What is on the way to others does not pay for it.
+    /// The destination that sent the notification. Messages to other destinations are not slowed.
     #[default]
     Destination,
-    /// The queue pair, which has one rate for all its destinations, as that of a connection has. It knows of congestion
-    /// before it has sent anything to most of them; one slow destination slows all.
+    /// The queue pair, which has one rate for all its destinations, like that of a connection. It learns of
+    /// congestion before it has sent anything to most of them, but one slow destination slows all.
     QueuePair,
 }
 
-/// How datagram queue pairs behave (ERD). Both ends alike.
+/// Behaviour of datagram queue pairs (ERD). The same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramConfig {
-    /// What the receiver asks for again: "overtaken" (default) what later packets have overtaken on every path, and the
-    /// end of what was sent once the flow has fallen silent; "two_scans" what two scans a period apart found missing;
-    /// "literal" what one scan found, as the paper prints it, late packets included; "never" nothing: raw datagrams.
+    /// Rule by which the receiver requests retransmissions. "overtaken" (default): packets that later packets have
+    /// overtaken on every path, and the last packets sent once the flow is silent. "two_scans": packets that two
+    /// scans a period apart found missing. "literal": packets that one scan found missing, as the paper prints it,
+    /// late packets included. "never": none (raw datagrams).
     pub repair: Repair,
-    /// Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less than 1.
+    /// Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper has 2 to 3, and at least 1.
     pub scan_rtts: f64,
-    /// Which round-trip time that is: "measured" (default) what it takes at present from asking for a packet to its
-    /// arrival, and never less than configured; "configured" the idle network's.
+    /// Round-trip time that the period is measured in. "measured" (default): the current time from the request for a
+    /// packet to its arrival, at least the configured one. "configured": that of the idle network.
     pub rtt: RttSource,
-    /// Which packets leave before which: "first" (default, the paper) retransmissions before all others; "half"
-    /// alternately where both wait; "last" after all others.
+    /// Priority of retransmissions over other packets. "first" (default, the paper): before all others. "half":
+    /// alternately if both wait. "last": after all others.
     pub retries: RetryOrder,
-    /// When the receiver is told how long a message is: "first_packet" (default) when its first packet leaves; "post"
-    /// when it is posted, so that receivers ask for what waits at the sender.
+    /// Time at which the sender announces the length of a message. "first_packet" (default): when its first packet
+    /// leaves. "post": when the message is posted, so that receivers request packets that still wait at the sender.
     pub announce: Announce,
-    /// In which order messages of one source are delivered: "unordered" (default) as they become whole; "ordered" as
+    /// Order in which messages of one source are delivered. "unordered" (default): as they complete. "ordered": as
     /// they were posted.
     pub delivery: Delivery,
-    /// Whether ERD's header of 9 bytes takes room from the payload: "inside_mtu" (default), 4,087 bytes of payload at
-    /// an MTU of 4,096; or "outside_mtu".
+    /// Place of ERD's header of 9 bytes. "inside_mtu" (default): it reduces the payload, to 4,087 bytes at an MTU of
+    /// 4,096. "outside_mtu": it does not.
     pub eeth: EethPlace,
-    /// Packets beyond the first missing one that the receiver keeps track of, for each source, 64 to 1048576; further
-    /// ones are dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
+    /// Packets beyond the first missing one that the receiver tracks for each source, 64 to 1048576; further ones are
+    /// dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
     pub window_packets: u32,
-    /// Times in a row that the same packet of a message may be asked for before the message fails, 1 to 65535.
-    /// Default 64; the paper has no limit.
+    /// Number of requests in a row for the same packet after which its message fails, 1 to 65535. Default 64; the
+    /// paper has no limit.
     pub retry_limit: u16,
-    /// Whom a notification slows down, with congestion control "dcqcn": "destination" (default) the one that tells;
-    /// "queue_pair" all destinations, which share a rate.
+    /// Scope of a notification, with congestion control "dcqcn". "destination" (default): the destination that sent
+    /// it. "queue_pair": all destinations, which share a rate.
     pub slows: Slows,
 }
 
@@ -157,19 +160,19 @@ impl Default for DatagramConfig {
 const EETH_BYTES: u16 = pathweave_wire::layout::EETH_LEN as u16;
 
 impl DatagramConfig {
-    /// Payload bytes of a full packet where the NIC's MTU is `mtu_payload`.
+    /// Returns the payload bytes of a full packet if the NIC's MTU is `mtu_payload`.
     pub const fn capacity(&self, mtu_payload: u16) -> u16 {
         match self.eeth {
             EethPlace::InsideMtu => mtu_payload - EETH_BYTES,
             EethPlace::OutsideMtu => mtu_payload,
         }
     }
-    /// Whether the announcement of a message of so many packets says that all of it has left. By the rules of scans it
-    /// counts as if it did.
+    /// Returns true if the announcement of a message of `packets` packets implies that all of them have left. With
+    /// rules that use scans it always counts so.
     pub fn start_says_sent(&self, packets: u32) -> bool {
         self.repair != Repair::Overtaken || (packets == 1 && self.announce == Announce::FirstPacket)
     }
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let allowed = "1 to 100 round-trip times";
         check((1.0..=100.0).contains(&self.scan_rtts), "scan_rtts", self.scan_rtts, allowed)?;
@@ -196,48 +199,48 @@ macro_rules! choice {
 }
 
 choice! {
-    /// What the receiver asks for again.
+    /// Rule by which the receiver requests retransmissions.
     Repair {
-        /// What later packets have overtaken on every path, each of which keeps order, and the end of what was sent once
-        /// the flow has fallen silent. Who is asked in vain is asked again after twice the time.
+        /// Requests packets that later packets have overtaken on every path, each of which keeps order, and the last
+        /// packets sent once the flow is silent. An unanswered request is repeated after twice the time.
         Overtaken,
-        /// What two scans a period apart found missing.
+        /// Requests packets that two scans a period apart found missing.
         TwoScans,
-        /// What one scan found missing below the highest packet, as printed.
+        /// Requests packets that one scan found missing below the highest packet, as printed.
         Literal,
-        /// Nothing.
+        /// Requests nothing.
         Never,
     }
 }
 
 choice! {
-    /// The round-trip time that the period of the scan is measured in.
+    /// Round-trip time that the period of the scan is measured in.
     RttSource {
-        /// From asking for a packet to its arrival, of late.
+        /// Recent time from the request for a packet to its arrival.
         Measured,
-        /// That of the idle network.
+        /// Round-trip time of the idle network.
         Configured,
     }
 }
 
 choice! {
-    /// Retransmissions among other packets.
+    /// Priority of retransmissions over other packets.
     RetryOrder {
-        /// Before all others.
+        /// Retransmissions leave before all other packets.
         First,
-        /// Alternately with others, where both wait.
+        /// Retransmissions alternate with other packets, if both wait.
         Half,
-        /// After all others.
+        /// Retransmissions leave after all other packets.
         Last,
     }
 }
 
 choice! {
-    /// When the receiver is told how long a message is.
+    /// Time at which the sender announces the length of a message.
     Announce {
-        /// When its first packet leaves.
+        /// The time at which its first packet leaves.
         FirstPacket,
-        /// When it is posted.
+        /// The time at which it is posted.
         Post,
     }
 }
@@ -245,19 +248,19 @@ choice! {
 choice! {
     /// Order of delivery.
     Delivery {
-        /// As messages become whole.
+        /// In order of completion.
         Unordered,
-        /// As they were posted.
+        /// In order of posting.
         Ordered,
     }
 }
 
 choice! {
-    /// Whether ERD's header counts as payload of the NIC's packet.
+    /// Place of ERD's header.
     EethPlace {
-        /// It does.
+        /// The header counts as payload of the NIC's packet.
         InsideMtu,
-        /// It does not.
+        /// The header does not count as payload.
         OutsideMtu,
     }
 }

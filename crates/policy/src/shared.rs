@@ -1,12 +1,13 @@
-//! State that queue pairs of an endpoint share: what a scheme knows of a path is the same for all of them.
+//! State shared by the queue pairs of an endpoint, because the state of a path is the same for all of them.
 //!
-//! What a scheme shares is any type that implements [`Store`]. Its policy joins the store of its configuration when its queue pair is opened ([`Policy::on_open`](crate::Policy::on_open)) and finds it again
-//! through the [`StoreId`] it got, with every call:
+//! Any type that implements [`Store`] can be shared. When a queue pair opens
+//! ([`Policy::on_open`](crate::Policy::on_open)), its policy joins the store of its configuration. It accesses the
+//! store through the [`StoreId`] that it got, with every call:
 //!
 //! ```text
 //! fn on_open(&mut self, _: Time, member: &Member, cx: &mut PolicyCx<'_>) {
 //!     let id = cx.shared.join(|host: &LapsHost| host.config == self.config, || LapsHost::new(&self.config));
-//!     // What is kept by peer is in a `PeerTable`, by the paths that the queue pair may use.
+//!     // State by peer is in a `PeerTable`, by the paths that the queue pair may use.
 //!     self.pair = cx.shared.get(id).pairs.join(member.peer, self.env.paths, || Pair::new(&self.env));
 //!     self.store = Some(id);
 //! }
@@ -15,9 +16,9 @@
 //! }
 //! ```
 //!
-//! A store belongs to one endpoint. Where peers are hosts it lives as long, so what is known of a path outlives a queue
-//! pair; where they are connections, what is known of one goes with its last queue pair ([`Peers`]). Nothing is allocated
-//! before the first queue pair joins.
+//! A store belongs to one endpoint. If peers are hosts it lives as long as the endpoint, so the state of a path
+//! outlives a queue pair. If peers are connections, the state of a peer is removed with its last queue pair
+//! ([`Peers`]). Nothing is allocated before the first queue pair joins.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -30,35 +31,35 @@ use pathweave_units::{HostId, QpNum};
 
 use crate::Peers;
 
-/// Who a queue pair is, told when it is opened.
+/// Identity of a queue pair, passed when it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its number at this endpoint.
+    /// Number of the queue pair at this endpoint.
     pub qp: QpNum,
-    /// The host at the other end.
+    /// Peer host.
     pub peer: HostId,
 }
 
-/// What every kind of shared state must do besides what it is for.
+/// Operations that every kind of shared state must support.
 pub trait Store: Any + fmt::Debug + Send {
-    /// Nothing is kept of any peer.
+    /// Returns true if the store holds no state of any peer.
     fn is_empty(&self) -> bool;
-    /// Drops what is kept of a peer, in use or not: after a panic its state cannot be trusted.
+    /// Removes the state of a peer, in use or not: after a panic the state cannot be trusted.
     fn forget(&mut self, peer: HostId);
 }
 
-/// A store as the kind it is; `None`: it is of another one.
+/// Downcasts a store to its kind; `None` if it is of another kind.
 fn of_kind<S: Store>(store: &mut dyn Store) -> Option<&mut S> {
     (store as &mut dyn Any).downcast_mut()
 }
 
-/// Where a store is: kept by the policies that joined it, good for their endpoint only.
+/// Identifier of a store, kept by the policies that joined it. Valid for their endpoint only.
 pub struct StoreId<S> {
     index: u32,
     kind: PhantomData<fn() -> S>,
 }
 
-// Derived ones would ask the same of `S`.
+// Derived implementations would require the same of `S`.
 impl<S> Clone for StoreId<S> {
     fn clone(&self) -> Self {
         *self
@@ -77,26 +78,26 @@ impl<S> fmt::Debug for StoreId<S> {
     }
 }
 
-/// Everything the queue pairs of one endpoint share, lent to their policies with every call.
+/// All state shared by the queue pairs of one endpoint, passed to their policies with every call.
 #[derive(Debug, Default)]
 pub struct Shared(Option<Box<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     peers: Peers,
-    /// By the number in a [`StoreId`]; where peers are connections, a store without members is `None`.
+    /// Stores by the index in a [`StoreId`]. If peers are connections, a store without members is `None`.
     stores: Vec<Option<Box<dyn Store>>>,
-    /// Queue pairs to ask again.
+    /// Queue pairs whose policies must be polled again.
     woken: VecDeque<QpNum>,
 }
 
 impl Shared {
-    /// Without stores; takes no memory.
+    /// Creates shared state without stores, which takes no heap memory.
     pub const fn new() -> Self {
         Shared(None)
     }
 
-    /// Without stores, for an endpoint whose peers are hosts or connections.
+    /// Creates shared state without stores, for an endpoint whose peers are hosts or connections.
     pub fn for_peers(peers: Peers) -> Self {
         match peers {
             Peers::Hosts => Shared::new(),
@@ -104,8 +105,8 @@ impl Shared {
         }
     }
 
-    /// The store of kind `S` that `is_mine`, made now if there is none yet. Schemes tell stores apart by their
-    /// configuration, so that two schemes of one kind on one host do not mix.
+    /// Returns the store of kind `S` for which `is_mine` returns true, and creates it if there is none. Schemes
+    /// distinguish stores by their configuration, so that two schemes of one kind on one host do not mix.
     pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
         let stores = &mut self.0.get_or_insert_default().stores;
         let is_mine = |any: &mut Box<dyn Store>| of_kind(&mut **any).is_some_and(|store| is_mine(store));
@@ -121,8 +122,9 @@ impl Shared {
         StoreId { index, kind: PhantomData }
     }
 
-    /// A queue pair that has joined a store is closed: `leave` takes it out of what the store keeps by peer. Where peers are
-    /// connections, an empty store goes, too: configurations of connections differ by what they have measured.
+    /// Called when a queue pair that joined a store closes: `leave` removes it from the state of its peer. If peers
+    /// are connections, an empty store is removed, too, because configurations of connections differ by their
+    /// measurements.
     pub fn leave<S: Store>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, Peers)) {
         let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
         let Some(slot) = stores.get_mut(id.index as usize) else { return };
@@ -133,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Drops what all stores keep of a peer whose queue pairs are gone without having left.
+    /// Removes the state of a peer from all stores, after its queue pairs were removed without leaving.
     pub fn forget(&mut self, peer: HostId) {
         let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
         for slot in stores {
@@ -146,17 +148,17 @@ impl Shared {
         }
     }
 
-    /// Stores there are.
+    /// Returns the number of stores.
     pub fn stores(&self) -> usize {
         self.0.as_ref().map_or(0, |inner| inner.stores.iter().flatten().count())
     }
 
-    /// What the numbers of peers name.
+    /// Returns the meaning of a peer's number.
     pub fn peers(&self) -> Peers {
         self.0.as_ref().map_or(Peers::Hosts, |inner| inner.peers)
     }
 
-    /// The store. Panics if `id` is of another endpoint.
+    /// Returns the store. Panics if `id` is of another endpoint.
     #[inline]
     pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
@@ -164,19 +166,19 @@ impl Shared {
         any.and_then(|any| of_kind(&mut **any)).expect("a store is joined at the endpoint where it is used")
     }
 
-    /// Asks another queue pair's policy again once this call is over, though it is blocked or waits for an instant:
-    /// something it knows through a store has changed. Queue pairs that are gone are passed over.
+    /// Has another queue pair's policy polled again after this call, although it is blocked or waits for an instant,
+    /// because state that it reads through a store has changed. Queue pairs that no longer exist are skipped.
     pub fn wake(&mut self, qp: QpNum) {
         self.0.get_or_insert_default().woken.push_back(qp);
     }
 
-    /// Whether [`Shared::take_woken`] has something to tell.
+    /// Returns true if [`Shared::take_woken`] would return a queue pair.
     #[inline(always)]
     pub fn has_woken(&self) -> bool {
         matches!(&self.0, Some(inner) if !inner.woken.is_empty())
     }
 
-    /// For the endpoint: the next queue pair to ask again, in the order of the calls of [`Shared::wake`].
+    /// Returns the next queue pair to poll again, in the order of the calls of [`Shared::wake`]. For the endpoint.
     pub fn take_woken(&mut self) -> Option<QpNum> {
         self.0.as_mut()?.woken.pop_front()
     }

@@ -1,4 +1,4 @@
-//! Any congestion control with any path picker.
+//! Combination of any congestion control with any path picker.
 
 use pathweave_units::{PathId, Rate, Rng, Time};
 
@@ -10,15 +10,16 @@ use crate::{
     PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
-/// Congestion control and path choice, decided apart. They may still speak to each other: through the halves of a packet's
-/// memo, which both see, and through a store that both join. Of the two, the congestion control is called first.
-// The picker first: it is small and used with every packet, as is only the beginning of most congestion controls.
+/// Congestion control and path selection, decided independently. They can still exchange data: through the halves of
+/// a packet's memo, which both read, and through a store that both join. The congestion control is called first.
+// The picker comes first: it is small and used with every packet, as is only the beginning of most congestion
+// controls.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Split<C, P> {
-    /// Decides where.
+    /// Path picker: decides which path a packet takes.
     pub picker: P,
-    /// Decides when.
+    /// Congestion control: decides when a packet leaves.
     pub cc: C,
 }
 
@@ -110,12 +111,12 @@ impl Adapt for SplitConfig {
 }
 
 impl SplitConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate().map_err(|error| error.within("cc"))?;
         self.picker.validate().map_err(|error| error.within("picker"))
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, AnyPicker> {
         Split { cc: self.cc.build(env), picker: self.picker.build(env, rng) }
     }
@@ -128,7 +129,7 @@ mod tests {
     use crate::testing::Host;
     use pathweave_units::Duration;
 
-    /// Takes path after path, and says with each packet how often it has gone round.
+    /// Takes paths in turn, and attaches to each packet the number of completed rounds.
     #[derive(Default)]
     struct Laps {
         next: u16,
@@ -148,7 +149,7 @@ mod tests {
         fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
     }
 
-    /// Knows each packet again, and learns from the picker's half how far that was.
+    /// Recognizes each packet, and reads the number of rounds from the picker's half.
     #[derive(Default)]
     struct Follows {
         laps: u32,

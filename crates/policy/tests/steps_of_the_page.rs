@@ -1,20 +1,20 @@
-//! The steps of docs/add-a-scheme.md, carried out to the letter on a copy of the crate, whose tests then pass.
+//! Executes the steps of docs/add-a-scheme.md to the letter on a copy of the crate, whose tests must then pass.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What the policy crate is built from.
+/// Crates from which the policy crate is built.
 const CRATES: [&str; 4] = ["units", "hardware", "wire", "policy"];
 
-/// A block of code of the page, and its place in the crate.
+/// A block of code in the page, and its place in the crate.
 #[derive(Debug)]
 enum Step {
     File { path: String, text: String },
     Line { path: String, after: String, text: String },
 }
 
-/// The blocks behind `<!-- new file: PATH -->` and `<!-- new line in PATH, after: LINE -->`.
+/// Returns the blocks behind `<!-- new file: PATH -->` and `<!-- new line in PATH, after: LINE -->`.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lines = page.lines();
@@ -51,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A workspace of these crates alone.
+/// Creates a workspace of only these crates.
 fn workspace(root: &Path, at: &Path) {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the manifest");
     let members = CRATES.map(|name| format!("\"crates/{name}\"")).join(", ");
@@ -92,11 +92,11 @@ fn a_copy_of_the_crate_with_the_steps_passes_its_tests() {
             }
         }
     }
-    // What the workspace has built of other crates is not built again.
+    // Reuse the workspace's builds of other crates.
     let target = scratch.parent().expect("it is in the target folder");
     let done = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()))
         .args(["test", "--offline", "--quiet", "-p", "pathweave-policy", "--lib", "--"])
-        // Those that look at whatever is registered.
+        // Tests that cover everything registered.
         .args(["sizes_of_the_policies", "everything_through_every_scenario", "registry", "schemes"])
         .current_dir(&at)
         .env("CARGO_TARGET_DIR", target)

@@ -1,4 +1,4 @@
-//! Windows of loss recovery follow the path, unless they were set.
+//! Windows of loss recovery follow the path, unless they are configured.
 
 use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery, schemes};
 

@@ -1,6 +1,6 @@
-//! The worked example of docs/add-a-scheme.md: a path picker, on the bench that every scheme has to pass.
+//! The worked example of docs/add-a-scheme.md: a path picker, on the test bench that every scheme must pass.
 
-// The picker finds here what it finds in the crate.
+// The picker finds the same names here as in the crate.
 extern crate alloc;
 pub use pathweave_policy::*;
 
@@ -12,7 +12,7 @@ use pathweave_policy::testing::{Scenario, random_operations};
 use pathweave_units::Rng;
 use two_choices::TwoChoices;
 
-/// With DCQCN, as `rps` is.
+/// Combines the picker with DCQCN, as in `rps`.
 fn two_choices(env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, TwoChoices> {
     Split { cc: CcConfig::Dcqcn(DcqcnConfig::default()).build(env), picker: TwoChoices::new(env.paths, rng) }
 }
@@ -34,7 +34,7 @@ fn what_nobody_marks_is_used_evenly() {
 
 #[test]
 fn a_marked_path_is_taken_only_against_itself() {
-    // Both draws have to fall on it: 1 packet of 16, not 1 of 4, once its first marks are back.
+    // Both draws have to fall on it: 1 packet of 16, not 1 of 4, once its first marks have returned.
     let sent = &Scenario::one_path_marked().run(two_choices).senders[0].sent;
     assert!(sent[0] < 120 && sent[1..].iter().all(|&packets| packets > 220), "{sent:?}");
 }

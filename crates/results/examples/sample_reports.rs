@@ -1,4 +1,4 @@
-//! Reports of synthetic runs, for tests of the viewer in a browser and to look at:
+//! Writes reports of synthetic runs, to test the viewer in a browser and to inspect:
 //! `cargo run -p pathweave-results --example sample_reports -- FOLDER`.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Time and memory of writing a large result: `cargo run --release -p pathweave-results --example ten_million_flows`. With
-//! the name of a folder it is left there, to look at its report.
+//! Measures the time and memory of writing a large result. With a folder as argument the result is kept there, to
+//! inspect its report: `cargo run --release -p pathweave-results --example ten_million_flows`.
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
 use std::path::PathBuf;

@@ -1,49 +1,49 @@
-//! What each host did, in the words of the workload: the rows of a timeline.
+//! Activities of hosts, named by their workload: the rows of a timeline.
 
 use crate::names::named_enum;
 
 named_enum! {
-    /// What an activity is.
+    /// Kind of an activity.
     #[derive(Default)]
     ActivityKind {
-        /// Time that passes at the host.
+        /// The host computes.
         #[default] Computation = "computation",
-        /// Messages of the host.
+        /// The host sends or receives messages.
         Communication = "communication",
     }
 }
 
 named_enum! {
-    /// What ranks that communicate have in common: how training divides its work among them.
+    /// Property shared by ranks that communicate: how training divides its work among them.
     Parallelism {
-        /// They share each layer.
+        /// The ranks share each layer.
         Tensor = "TP",
-        /// They share the experts of a layer.
+        /// The ranks share the experts of a layer.
         Expert = "EP",
-        /// They have the same weights.
+        /// The ranks have the same weights.
         Data = "DP",
-        /// They have the same experts, where experts are divided among data-parallel ranks.
+        /// The ranks have the same experts, where experts are divided among data-parallel ranks.
         ExpertData = "DP-EP",
-        /// They have neighbouring stages.
+        /// The ranks have neighbouring stages.
         Pipeline = "PP",
     }
 }
 
-/// What a workload calls something that it does.
+/// Name that a workload gives to an activity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActivityLabel {
-    /// What is done: "forward", "all-reduce", "send".
+    /// The operation: "forward", "all-reduce", "send".
     pub activity: String,
-    /// What it is done to: a layer, a bucket of gradients, a round.
+    /// Object of the operation: a layer, a bucket of gradients, a round.
     pub part: Option<String>,
-    /// What the ranks have in common that it is among.
+    /// Property shared by the ranks that take part.
     pub parallelism: Option<Parallelism>,
-    /// The collective that it is a part of.
+    /// The collective that the activity belongs to.
     pub collective: Option<CollectiveLabel>,
 }
 
 impl ActivityLabel {
-    /// Both in one: "all-reduce, bucket 3".
+    /// Returns activity and part in one text: "all-reduce, bucket 3".
     pub fn words(&self) -> String {
         match &self.part {
             Some(part) => format!("{}, {part}", self.activity),
@@ -51,7 +51,7 @@ impl ActivityLabel {
         }
     }
 
-    /// What is done, and among which ranks: "DP all-reduce".
+    /// Returns the operation with its ranks: "DP all-reduce".
     pub fn kind(&self) -> String {
         match self.parallelism {
             Some(parallelism) => format!("{parallelism} {}", self.activity),
@@ -63,39 +63,39 @@ impl ActivityLabel {
 /// A collective operation among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectiveLabel {
-    /// Its number among the collectives of its workload.
+    /// Number of the collective in its workload.
     pub number: u32,
-    /// How many ranks take part.
+    /// Number of ranks that take part.
     pub ranks: u32,
-    /// How it is done: "ring", "direct".
+    /// Algorithm: "ring", "direct".
     pub algorithm: &'static str,
-    /// Its size as nccl-tests count it, bytes; `None` where its ranks send different amounts.
+    /// Size in bytes as nccl-tests count it, or `None` if the ranks send different amounts.
     pub size_bytes: Option<u64>,
-    /// What its bus bandwidth counts, bytes, likewise.
+    /// Bytes from which the bus bandwidth is computed, or `None` likewise.
     pub bus_bytes: Option<u64>,
 }
 
-/// Something that one host did: a computation, its part of a collective, or messages of one label that were under way together.
+/// One activity of one host: a computation, its part of a collective, or messages of one label that overlap in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActivityRecord {
-    /// The host.
+    /// Number of the host.
     pub host: u32,
     /// Workload group, an index into [`RunInfo::groups`](crate::RunInfo::groups).
     pub group: u16,
-    /// Job it belongs to, an index into [`RunResult::jobs`](crate::RunResult::jobs).
+    /// Job of the activity, an index into [`RunResult::jobs`](crate::RunResult::jobs).
     pub job: Option<u32>,
-    /// What it is.
+    /// Kind of the activity.
     pub kind: ActivityKind,
-    /// What its workload calls it, an index into [`RunResult::labels`](crate::RunResult::labels).
+    /// Label of the activity, an index into [`RunResult::labels`](crate::RunResult::labels).
     pub label: u32,
-    /// When it began: a computation, or the first of its messages was posted.
+    /// Start of the computation, or time at which the first of the messages was posted.
     pub start_ps: u64,
-    /// When it was over: the computation, or the last byte of its messages had arrived. `None` if the run ended before that.
+    /// End of the computation, or arrival of the last byte of the messages. `None` if the run ended before that.
     pub finish_ps: Option<u64>,
-    /// Messages that the host sent or received in it.
+    /// Number of messages that the host sent or received in the activity.
     pub flows: u32,
-    /// Payload of those it sent, bytes.
+    /// Payload of the messages sent, bytes.
     pub sent_bytes: u64,
-    /// Payload of those it received, bytes.
+    /// Payload of the messages received, bytes.
     pub received_bytes: u64,
 }

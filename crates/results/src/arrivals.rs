@@ -1,10 +1,11 @@
-//! Flows that have arrived over time, in memory that does not grow with their number.
+//! Number of finished flows over time, in memory that does not grow with the number of flows.
 
-/// Intervals told apart at most; a power of two.
+/// Largest number of intervals; a power of two.
 const INTERVALS: usize = 4_096;
 
-/// Counts of arrivals in equal intervals from time 0. Where the last interval no longer reaches, all become twice as long, so that
-/// the counts do not depend on the order in which arrivals are added. An instant is known to 1/2,048 of the last one.
+/// Counts of arrivals in equal intervals from time 0. If an arrival lies beyond the last interval, the length of all
+/// intervals doubles, so the counts do not depend on the order in which arrivals are added. The resolution is 1/2,048
+/// of the last instant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     /// Length of an interval, as a power of two of picoseconds.
@@ -31,7 +32,7 @@ impl Arrivals {
         self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
     }
 
-    /// Those of several sets of flows together.
+    /// Merges the arrivals of several sets of flows.
     pub(crate) fn of_all<'a>(sets: impl Iterator<Item = &'a Arrivals>) -> Arrivals {
         let mut all = Arrivals::default();
         for set in sets {
@@ -51,7 +52,8 @@ impl Arrivals {
         all
     }
 
-    /// Instants with the number of flows that have arrived by then, each at the end of an interval in which some did.
+    /// Returns the number of flows that have arrived by each instant. Instants are the ends of intervals with
+    /// arrivals.
     pub(crate) fn points(&self) -> Vec<(u64, u64)> {
         let mut arrived = 0;
         let mut points = Vec::new();
@@ -85,7 +87,7 @@ mod tests {
         let points = of(&instants).points();
         assert_eq!(points, of(&sorted).points());
         assert_eq!(points.last(), Some(&(999 * 1_000_003, 1_000)));
-        // As many as there are in truth, at most 1/2,048 of the last instant later.
+        // The counts are exact, and the instants are at most 1/2,048 of the last one late.
         for (instant, arrived) in points {
             let by = |end: u64| sorted.partition_point(|&t| t <= end) as u64;
             assert_eq!(arrived, by(instant));

@@ -1,36 +1,36 @@
-//! A large fabric in few pieces: the nodes of one tier and pod, or neighbours, as one *block*, and all links from one
-//! block to another as one.
+//! Aggregation of a large fabric: the nodes of one tier and pod, or consecutive nodes, form a *block*, and all links
+//! from one block to another are drawn as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::records::{NodeInfo, NodeKind, RunResult};
 
-/// Pods of a tier that are told apart; of more, neighbours share a block.
+/// Largest number of blocks for the pods of a tier. With more pods, adjacent pods share a block.
 const PODS: usize = 32;
-/// Blocks of a tier that has no pods.
+/// Number of blocks of a tier without pods.
 const RUNS: usize = 16;
 
-/// Nodes that are drawn as one.
+/// A group of nodes drawn as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) name: String,
     pub(crate) kind: NodeKind,
     pub(crate) tier: u8,
-    /// How many nodes it stands for.
+    /// Number of nodes in the block.
     pub(crate) nodes: usize,
 }
 
-/// All nodes of a run in blocks.
+/// All nodes of a run, grouped into blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     pub(crate) blocks: Vec<Block>,
-    /// The block of each node.
+    /// Block of each node.
     pub(crate) of_node: Vec<u32>,
 }
 
 impl Blocks {
-    /// Switches by tier and pod. Hosts go with the switch of their first link.
+    /// Groups switches by tier and pod, and hosts with the switch of their first link.
     pub(crate) fn of(run: &RunResult) -> Blocks {
         let mut out = Blocks { blocks: Vec::new(), of_node: vec![0; run.nodes.len()] };
         let mut tiers: BTreeMap<(NodeKind, u8), Vec<u32>> = BTreeMap::new();
@@ -53,7 +53,7 @@ impl Blocks {
         out
     }
 
-    /// For each pair of blocks that links lead between, the numbers of these links.
+    /// Returns the numbers of the links between each pair of blocks.
     pub(crate) fn pairs(&self, run: &RunResult) -> BTreeMap<(u32, u32), Vec<usize>> {
         let mut pairs: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
         for (number, link) in run.links.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Blocks {
     }
 }
 
-/// `count` places in order, in at most `most` parts that are as alike as can be.
+/// Splits `0..count` into at most `most` ranges of nearly equal length.
 fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
     let parts = count.min(most);
     (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
@@ -106,7 +106,7 @@ fn names(first: &NodeInfo, last: &NodeInfo) -> String {
     if first.node == last.node { first.name.clone() } else { format!("{} to {}", first.name, last.name) }
 }
 
-/// For each node that is a host, the switch of its first link.
+/// Returns the switch of each host's first link, or `None` for other nodes.
 fn switches_of_hosts(run: &RunResult) -> Vec<Option<u32>> {
     let mut switches = vec![None; run.nodes.len()];
     let is = |node: u32, host: bool| {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::records::LinkTotals;
 
-    /// Hosts below ToRs, in pods where `pods` says of which, and one switch above all.
+    /// A run with hosts below ToRs, in pods given by `pod`, and one switch above.
     fn run(tors: u32, pod: impl Fn(u32) -> Option<u32>) -> RunResult {
         let mut run = RunResult::default();
         let mut node = |node: u32, name: String, kind, tier, pod| {
@@ -180,7 +180,7 @@ mod tests {
         let blocks = Blocks::of(&run(100, Some));
         assert_eq!(blocks.blocks[0].name, "pods 0 to 2, tier 0");
         assert_eq!(blocks.blocks.iter().filter(|b| b.kind == NodeKind::Switch && b.tier == 0).count(), PODS);
-        // A pod that some have and others have not.
+        // Some switches of the tier have a pod and others have none.
         let blocks = Blocks::of(&run(4, |tor| (tor > 0).then_some(tor)));
         assert_eq!(blocks.blocks[3].name, "no pod, tier 0");
     }

@@ -1,4 +1,4 @@
-//! Collectives as a whole: who began last, who was through last, and what bandwidth came of it.
+//! Collectives as a whole: the ranks that began and finished last, and the bandwidth achieved.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,47 @@ use crate::exposure::exposed_ps;
 use crate::figures::{Key, OfCollectives, Parts};
 use crate::records::RunResult;
 
-/// A collective operation, put together from the messages of all its ranks.
+/// A collective operation, assembled from the messages of all its ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectiveRecord {
-    /// Its number in the run, by start.
+    /// Number of the collective in the run, by start.
     pub collective: u32,
     /// Workload group, an index into [`RunInfo::groups`](crate::RunInfo::groups).
     pub group: u16,
-    /// Job it belongs to, an index into [`RunResult::jobs`].
+    /// Job of the collective, an index into [`RunResult::jobs`].
     pub job: Option<u32>,
-    /// What its workload calls it, an index into [`RunResult::labels`].
+    /// Label of the collective, an index into [`RunResult::labels`].
     pub label: u32,
-    /// Its messages.
+    /// Number of its messages.
     pub flows: u32,
-    /// When the first of its ranks began: posted its first message.
+    /// Time at which the first of its ranks began, that is, posted its first message.
     pub first_start_ps: u64,
-    /// When the last of them did.
+    /// Time at which the last of its ranks began.
     pub last_start_ps: u64,
-    /// When the first rank was through: all it sends and receives had arrived. `None` if none was.
+    /// Time at which the first rank finished: all its messages, sent and received, had arrived. `None` if none
+    /// finished.
     pub first_finish_ps: Option<u64>,
-    /// When the last one was. `None` if the run ended before that.
+    /// Time at which the last rank finished. `None` if the run ended before that.
     pub last_finish_ps: Option<u64>,
-    /// Time from begin to end, the mean over ranks; `None` if one was not through.
+    /// Time from begin to end, the mean over ranks. `None` if a rank did not finish.
     pub mean_ps: Option<u64>,
-    /// Of that, time in which the rank computed nothing for the job, the mean over ranks.
+    /// Part of that time in which the rank computed nothing for the job, the mean over ranks.
     pub exposed_ps: u64,
-    /// The same of the rank that had most.
+    /// The largest such part of a rank.
     pub most_exposed_ps: u64,
-    /// The rank's host that began last.
+    /// Host of the rank that began last.
     pub last_to_start_host: u32,
-    /// The rank's host that was through last.
+    /// Host of the rank that finished last.
     pub last_to_finish_host: Option<u32>,
-    /// The message that took longest beyond its time on an idle network.
+    /// The message with the largest delay beyond its time on an idle network.
     pub slowest_flow: Option<u32>,
-    /// How much longer.
+    /// Delay of that message.
     pub slowest_flow_lost_ps: Option<u64>,
 }
 
 impl CollectiveRecord {
-    /// Bytes over the mean time of its ranks, bits per second, as nccl-tests report it (`-a 1`).
+    /// Returns the bandwidth in bits per second: bytes over the mean time of the ranks, as nccl-tests report it (`-a
+    /// 1`).
     pub fn bandwidth_bps(&self, bytes: u64) -> Option<f64> {
         let ps = self.mean_ps.filter(|&ps| ps > 0)?;
         Some(bytes as f64 * 8e12 / ps as f64)
@@ -53,7 +55,7 @@ impl CollectiveRecord {
 }
 
 impl CollectiveRecord {
-    /// Of what its messages say of it.
+    /// Creates the record from the messages of a collective.
     fn of(parts: &Parts) -> Self {
         let starts = || parts.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
         let finishes =
@@ -83,7 +85,7 @@ impl CollectiveRecord {
     }
 }
 
-/// The collectives of a run, by start.
+/// Returns the collectives of a run, by start.
 pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
     match &run.streamed {
         Some(figures) => records(run, figures.collectives()),
@@ -132,7 +134,8 @@ mod tests {
     use crate::activities::{ActivityLabel, ActivityRecord, CollectiveLabel};
     use crate::records::FlowRecord;
 
-    /// Two ranks exchange 1,000 bytes: host 0 posts at 10 us, host 1 at 30 us; both arrive 20 us after that.
+    /// Two ranks exchange 1,000 bytes. Host 0 posts at 10 us and host 1 at 30 us. The messages arrive 20 us and 21 us
+    /// later.
     #[test]
     fn a_late_rank_and_the_bandwidth_of_all() {
         const US: u64 = 1_000_000;
@@ -186,7 +189,7 @@ mod tests {
         assert_eq!(one.bandwidth_bps(1_000), Some(8_000.0 / 31e-6));
         assert_eq!((one.exposed_ps, one.most_exposed_ps), (31 * US, 41 * US));
         assert_eq!((one.slowest_flow, one.slowest_flow_lost_ps), (Some(1), Some(6 * US)));
-        // What does not arrive leaves it without an end and without a bandwidth.
+        // A message that does not arrive leaves the collective without an end and without a bandwidth.
         run.flows[1].finish_ps = None;
         let one = &collectives(&run)[0];
         assert_eq!((one.last_finish_ps, one.mean_ps, one.last_to_finish_host), (None, None, None));

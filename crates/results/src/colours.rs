@@ -1,6 +1,7 @@
-//! The colour of a scheme, the same on every page.
+//! Colours of schemes, the same on every page.
 
-/// Colours by number, red, green and blue: `--c0` and up of `style.css` on a light page. People with any colour vision tell them apart.
+/// Colours by number, as red, green and blue: `--c0` and up of `style.css` on a light page. They are distinguishable
+/// with any colour vision.
 pub const SCHEME_COLOURS: [(u8, u8, u8); 8] = [
     (0x00, 0x72, 0xb2),
     (0xd5, 0x5e, 0x00),
@@ -13,7 +14,7 @@ pub const SCHEME_COLOURS: [(u8, u8, u8); 8] = [
 ];
 const COUNT: usize = SCHEME_COLOURS.len();
 
-/// Schemes that are compared most. What others are compared with as a rule is grey.
+/// Colours of the schemes that are compared most often. The usual baseline is grey.
 const OWN: [(&str, usize); 16] = [
     ("ecmp", 7),
     ("rps", 6),
@@ -33,14 +34,15 @@ const OWN: [(&str, usize); 16] = [
     ("ndp", 5),
 ];
 
-/// The number of the colour of each name. A name has the same one on every page, unless a page has several names of one colour: then
-/// the later of them have what is left. Only beyond eight names do two share one. A name may have more words behind that of its scheme.
-/// A variant has the colour of the scheme that it names in part: `study-laps` and `laps-published` that of `laps`.
+/// Returns the number of the colour of each name. A name has the same colour on every page, unless a page has several
+/// names of one colour. Then the later ones take a free colour. Two names share a colour only if there are more than
+/// eight. The first word of a name is its scheme. A variant has the colour of the scheme that its name contains:
+/// `study-laps` and `laps-published` have that of `laps`.
 pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
     let wishes: Vec<_> = names.iter().map(|name| wish(name)).collect();
     let mut colours = vec![None; names.len()];
     let mut taken = [false; COUNT];
-    // Those that have a colour of their own choose first.
+    // Names with a colour of their own choose first.
     for kin in [Kin::Scheme, Kin::Variant, Kin::None] {
         for (place, (_, wanted)) in wishes.iter().enumerate().filter(|(_, (of, _))| *of == kin) {
             let free = (*wanted..*wanted + COUNT).map(|colour| colour % COUNT).find(|&colour| !taken[colour]);
@@ -52,7 +54,7 @@ pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
     colours.into_iter().flatten().collect()
 }
 
-/// Relation of a name to the schemes that have a colour of their own.
+/// Relation of a name to the schemes with a colour of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kin {
     Scheme,
@@ -60,7 +62,7 @@ enum Kin {
     None,
 }
 
-/// The colour that a name has unless another has it before.
+/// Returns the colour of a name if it is free.
 fn wish(name: &str) -> (Kin, usize) {
     let scheme = name.split(' ').next().unwrap_or_default();
     let own = |name: &str| OWN.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour);

@@ -1,5 +1,5 @@
-//! The columns of every Parquet file: name, type, unit and meaning, and how to get the value from a record.
-//! The writers and `docs/results.md` derive from these tables.
+//! Columns of every Parquet file: name, type, unit, meaning, and access to the value of a record. The writers and
+//! `docs/results.md` derive from these tables.
 
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
 use crate::counters::flow_counters;
@@ -10,19 +10,19 @@ use crate::series::{SeriesKind, SeriesSample};
 
 /// One column of a file of records `R`.
 pub struct Column<R> {
-    /// Name; the unit comes last in it.
+    /// Name of the column, with the unit at the end.
     pub name: &'static str,
-    /// Unit, or "" where there is none.
+    /// Unit, or "" if there is none.
     pub unit: &'static str,
-    /// Whether values can be missing.
+    /// True if values can be missing.
     pub nullable: bool,
-    /// What it means.
+    /// Meaning of the column, for the documentation.
     pub meaning: &'static str,
-    /// The value of a record.
+    /// Returns the value of a record.
     pub get: Get<R>,
 }
 
-/// How to get a value, by type. `None` is a missing value and only legal in a nullable column.
+/// Access to a value, by type. `None` is a missing value and allowed only in a nullable column.
 pub enum Get<R> {
     /// Unsigned, 32 bits.
     U32(fn(&RunResult, &R) -> Option<u32>),
@@ -30,12 +30,12 @@ pub enum Get<R> {
     U64(fn(&RunResult, &R) -> Option<u64>),
     /// Double precision.
     F64(fn(&RunResult, &R) -> Option<f64>),
-    /// One of a list of texts: all of them, and the record's index into that.
+    /// One of a list of texts: the list, and the record's index into it.
     Label(fn(&RunResult) -> Vec<String>, fn(&R) -> Option<usize>),
 }
 
 impl<R> Get<R> {
-    /// The name of the type in the documentation.
+    /// Returns the name of the type in the documentation.
     pub fn type_name(&self) -> &'static str {
         match self {
             Get::U32(_) => "uint32",
@@ -70,7 +70,7 @@ fn node_names(run: &RunResult) -> Vec<String> {
     run.nodes.iter().map(|n| n.name.clone()).collect()
 }
 
-/// What a counter is of one flow.
+/// Meaning of a counter for one flow.
 macro_rules! of_one {
     ($sum:literal) => {
         $sum
@@ -92,7 +92,7 @@ macro_rules! flow_columns {
         first { $( $first:ident: $first_type:tt, $first_unit:literal = $first_meaning:literal $(, $first_one:literal)?; )* }
         second { $( $second:ident: $second_type:tt, $second_unit:literal = $second_meaning:literal $(, $second_one:literal)?; )* }
     ) => {
-        /// `flows.parquet`.
+        /// Columns of `flows.parquet`.
         pub const FLOWS: &[Column<FlowRecord>] = &[
             column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|_, f| Some(f.flow))),
             column(
@@ -191,7 +191,7 @@ macro_rules! flow_columns {
 }
 flow_counters!(flow_columns);
 
-/// `series.parquet`.
+/// Columns of `series.parquet`.
 pub const SERIES: &[Column<SeriesSample>] = &[
     column("time_ns", "ns", "When.", Get::F64(|_, s| Some(ns(s.time_ps)))),
     column(
@@ -215,7 +215,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column("value", "by kind", "The sample.", Get::F64(|_, s| Some(s.value))),
 ];
 
-/// `events.parquet`.
+/// Columns of `events.parquet`.
 pub const EVENTS: &[Column<EventRecord>] = &[
     column("time_ns", "ns", "When.", Get::F64(|_, e| Some(ns(e.time_ps)))),
     column(
@@ -254,7 +254,7 @@ pub const EVENTS: &[Column<EventRecord>] = &[
     ),
 ];
 
-/// `links.parquet`.
+/// Columns of `links.parquet`.
 pub const LINKS: &[Column<LinkTotals>] = &[
     column("link", "", "Number of the directed link.", Get::U32(|_, l| Some(l.link))),
     column(
@@ -327,7 +327,7 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     ),
 ];
 
-/// `jobs.parquet`.
+/// Columns of `jobs.parquet`.
 pub const JOBS: &[Column<JobRecord>] = &[
     column("job", "", "Number of the job.", Get::U32(|_, j| Some(j.job))),
     column(
@@ -387,7 +387,7 @@ pub const JOBS: &[Column<JobRecord>] = &[
     ),
 ];
 
-/// `activities.parquet`.
+/// Columns of `activities.parquet`.
 pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     column("host", "", "The host.", Get::U32(|_, a| Some(a.host))),
     column(

@@ -1,4 +1,4 @@
-//! The columns of what jobs are made of: collectives, layers, critical paths.
+//! Columns of the parts of jobs: collectives, layers, critical paths.
 
 use crate::activities::{ActivityKind, ActivityLabel, CollectiveLabel, Parallelism};
 use crate::collectives::CollectiveRecord;
@@ -27,7 +27,7 @@ fn of(run: &RunResult, collective: &CollectiveRecord) -> CollectiveLabel {
     label_of(run, collective.label).and_then(|label| label.collective).unwrap_or_default()
 }
 
-/// `collectives.parquet`.
+/// Columns of `collectives.parquet`.
 pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     column(
         "collective",
@@ -139,7 +139,7 @@ pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     ),
 ];
 
-/// `layers.parquet`.
+/// Columns of `layers.parquet`.
 pub const LAYERS: &[Column<LayerRecord>] = &[
     nullable("job", "", "The job.", Get::U32(|_, l| l.job)),
     column(
@@ -188,7 +188,7 @@ pub const LAYERS: &[Column<LayerRecord>] = &[
     ),
 ];
 
-/// `critical.parquet`.
+/// Columns of `critical.parquet`.
 pub const CRITICAL: &[Column<CriticalStep>] = &[
     column("job", "", "The job.", Get::U32(|_, s| Some(s.job))),
     column(

@@ -1,10 +1,10 @@
-//! The columns of what flows waited for.
+//! Columns of the waits of flows.
 
 use crate::columns::{Column, Get, column, names, nullable};
 use crate::human::ns;
 use crate::waits::{WaitKind, WaitRecord};
 
-/// `waits.parquet`.
+/// Columns of `waits.parquet`.
 pub const WAITS: &[Column<WaitRecord>] = &[
     column("flow", "", "Number of the flow.", Get::U32(|_, w| Some(w.flow))),
     column(

@@ -1,10 +1,10 @@
-//! The counters of a flow. One line here is a field of the record ([`FlowRecord`](crate::FlowRecord)), a column of
-//! `flows.parquet` and a field of `summary.json`, where it is the sum over flows ([`FlowSummary`](crate::FlowSummary)), with
-//! its documentation.
+//! Counters of a flow. One entry here defines a field of the record ([`FlowRecord`](crate::FlowRecord)), a column of
+//! `flows.parquet`, and a field of `summary.json` with its documentation. In the summary
+//! ([`FlowSummary`](crate::FlowSummary)) the field is the sum over flows.
 
-/// Hands the counters to the macro named. A line: name, type, unit, and what the sum is; what that of one flow is, where
-/// the words differ. The degree of reordering, which is no sum, has its place between both lists; a new counter is added
-/// to the second.
+/// Passes the counters to the macro `$with`. An entry has a name, a type, a unit, the meaning of the sum, and the
+/// meaning for one flow if it differs. The degree of reordering, which is not a sum, is placed between the two lists.
+/// New counters are added to the second list.
 macro_rules! flow_counters {
     ($with:ident) => {
         $with! {

@@ -1,4 +1,5 @@
-//! What a job waited for: the chain of computations and messages that its last one ended, and that chain in words.
+//! Critical paths of jobs: chains of computations and messages that end with the job's last one, with a description
+//! in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,92 +13,92 @@ use crate::names::named_enum;
 use crate::records::{LinkTotals, RunResult};
 
 named_enum! {
-    /// What a step of a critical path is.
+    /// Kind of a step of a critical path.
     #[derive(Default)]
     StepKind {
         /// A computation.
         #[default] Computation = "computation",
-        /// A message, from its post until what waited for it could begin.
+        /// A message, from its post until its successor could begin.
         Message = "message",
-        /// Time between two tasks: a delay of the workload, a notification, or a core that computes something else.
+        /// Time between two tasks: a delay of the workload, a notification, or a core busy with another computation.
         Wait = "wait",
     }
 }
 
-/// A step of the critical path of a job. Each begins when the one before it ends.
+/// A step of the critical path of a job. Each step begins when the one before it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CriticalStep {
-    /// The job, an index into [`RunResult::jobs`].
+    /// Job of the path, an index into [`RunResult::jobs`].
     pub job: u32,
-    /// Its number on the path.
+    /// Number of the step on the path.
     pub step: u32,
-    /// What it is.
+    /// Kind of the step.
     pub kind: StepKind,
-    /// The host that computes, sends or waits.
+    /// Host that computes, sends or waits.
     pub host: u32,
-    /// The host that receives.
+    /// Host that receives.
     pub peer_host: Option<u32>,
-    /// The message, an index into [`RunResult::flows`].
+    /// Message of the step, an index into [`RunResult::flows`].
     pub flow: Option<u32>,
-    /// What its workload calls it, an index into [`RunResult::labels`].
+    /// Label of the step, an index into [`RunResult::labels`].
     pub label: Option<u32>,
-    /// When it began.
+    /// Begin of the step.
     pub start_ps: u64,
-    /// When it was over.
+    /// End of the step.
     pub finish_ps: u64,
-    /// What the message would take on an idle network.
+    /// Time of the message on an idle network.
     pub ideal_ps: Option<u64>,
 }
 
 impl CriticalStep {
-    /// How long it took.
+    /// Returns the duration of the step.
     pub fn time_ps(&self) -> u64 {
         self.finish_ps.saturating_sub(self.start_ps)
     }
-    /// Time of a message beyond its time on an idle network.
+    /// Returns the time of a message beyond its time on an idle network.
     pub fn lost_ps(&self) -> Option<u64> {
         Some(self.time_ps().saturating_sub(self.ideal_ps?))
     }
 }
 
 described! {
-    /// What a job waited for.
+    /// Critical path of a job.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct CriticalPathSummary {
         /// Number of the job.
         pub job: u32,
-        /// Its name.
+        /// Name of the job.
         pub name: String,
-        /// In words: which computation, which collective, which link or rank.
+        /// Description in words: the computation, the collective, the link or rank that matters.
         pub words: String,
-        /// Steps of the path; critical.parquet has them.
+        /// Number of steps of the path; critical.parquet has them.
         pub steps: u64,
-        /// From the begin of its first step to the end of its last one.
+        /// Time from the begin of the first step to the end of the last one.
         pub time_ns: f64,
-        /// Of that, computation.
+        /// Part of that time spent in computation.
         pub computation_ns: f64,
-        /// Of that, messages, by kind: "DP all-reduce", "PP send".
+        /// Part of that time spent in messages, by kind: "DP all-reduce", "PP send".
         pub communication_ns: BTreeMap<String, f64>,
         /// Time of the messages beyond their times on an idle network.
         pub lost_ns: f64,
-        /// Of the path, delays, notifications and cores that computed something else.
+        /// Part of that time spent in delays, notifications, and waiting for cores busy with other computations.
         pub wait_ns: f64,
     }
 }
 
-/// A computation counts as slow from so many times the median of its ranks on.
+/// Ratio to the median of the ranks from which a computation counts as slow.
 const SLOW: f64 = 1.1;
-/// Shares of a path that are not worth a word.
+/// Smallest share of a path that is mentioned.
 const SMALL: f64 = 0.01;
 
-/// The critical path of a job, in the order of time; empty where it has none.
+/// Returns the critical path of a job in the order of time; empty if the job has none.
 pub(crate) fn steps_of(run: &RunResult, job: u32) -> &[CriticalStep] {
     let first = run.critical.partition_point(|step| step.job < job);
     let steps = run.critical[first..].partition_point(|step| step.job == job);
     &run.critical[first..first + steps]
 }
 
-/// The critical paths of the jobs in `iterations`, in their order; of a job that has none, nothing.
+/// Returns the critical paths of the jobs in `iterations`, in their order. Jobs without a path are left out.
 pub(crate) fn critical_paths(run: &RunResult, iterations: &[IterationSummary]) -> Vec<CriticalPathSummary> {
     let computations = Computations::new(run);
     let of = |iteration: &IterationSummary| {
@@ -112,7 +113,7 @@ fn kind_of(run: &RunResult, step: &CriticalStep) -> String {
     label.map_or_else(|| "messages".to_owned(), ActivityLabel::kind)
 }
 
-/// The computations of a run, by job.
+/// Computations of a run, sorted by job.
 struct Computations<'a>(Vec<&'a ActivityRecord>);
 
 impl<'a> Computations<'a> {
@@ -158,7 +159,7 @@ fn summary(
     out
 }
 
-/// Time by what it went to: most first.
+/// Sums times by key, and returns the sums, largest first.
 fn ranked<K: Ord + Clone>(times: impl Iterator<Item = (K, f64)>) -> Vec<(K, f64)> {
     let mut sums: BTreeMap<K, f64> = BTreeMap::new();
     times.for_each(|(key, time)| *sums.entry(key).or_default() += time);
@@ -211,7 +212,7 @@ fn words(
     sentences.join(". ")
 }
 
-/// The rank on the path that computes longer than others for the same.
+/// Describes the rank on the path whose computations take longer than the same ones of other ranks.
 fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]) -> Option<String> {
     let on_path: BTreeSet<(u32, u32)> = steps
         .iter()
@@ -247,7 +248,7 @@ fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]
     ))
 }
 
-/// The message on the path that lost most, and the busier link at its ends.
+/// Describes the message on the path with the largest delay, and the busier link at its ends.
 fn slow_message(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) -> Option<String> {
     if path.lost_ns < SMALL * path.time_ns {
         return None;
@@ -288,7 +289,7 @@ mod tests {
 
     const US: u64 = 1_000_000;
 
-    /// Host 1 computes 30 us where others take 10, and its message takes 20 us instead of 5.
+    /// Host 1 computes for 30 us where others take 10 us, and its message takes 20 us instead of 5 us.
     #[test]
     fn the_path_names_the_slow_rank_and_the_slow_message() {
         let label = |activity: &str, part: &str, parallelism| ActivityLabel {

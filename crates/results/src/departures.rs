@@ -1,4 +1,4 @@
-//! Data packets as they left their hosts: how far apart, and over paths of which length.
+//! Departures of data packets from their hosts: the gaps between them, and the lengths of their paths.
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ kinds! {
 }
 
 described! {
-    /// What `observe.departures` counts. Empty where it is off.
+    /// Counts of `observe.departures`. Empty if it is off.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct Departures {
-        /// Times between packets of a message, by length.
+        /// Gaps between packets of a message, by length.
         pub gaps: Vec<Gaps>,
-        /// Bytes by the length of the path they took; empty where switches choose paths.
+        /// Bytes by the length of their path; empty if switches choose paths.
         pub lengths: Vec<PathLength>,
     }
 }
@@ -23,40 +23,41 @@ described! {
     /// Gaps of similar length.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct Gaps {
-        /// Longer than this.
+        /// Lower bound of the gaps, exclusive.
         pub above_ns: u64,
-        /// Up to and including this.
+        /// Upper bound of the gaps, inclusive.
         pub up_to_ns: u64,
-        /// How many.
+        /// Number of gaps.
         pub packets: u64,
     }
 }
 
 described! {
-    /// Paths of the same number of links.
+    /// Paths with the same number of links.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
     pub struct PathLength {
-        /// Links from host to host.
+        /// Number of links from host to host.
         pub links: u32,
-        /// Bytes on the wire that took them.
+        /// Bytes on the link that took these paths.
         pub wire_bytes: u64,
-        /// Bytes that would have if each pair of hosts had sent as much over each of its paths.
+        /// Bytes that would have taken these paths if each pair of hosts had sent the same amount over each of its
+        /// paths.
         pub uniform_bytes: f64,
     }
 }
 
 impl Departures {
-    /// Of the gaps, how large a share is longer than this; `None` without any. Exact where it is a bound of them.
+    /// Returns the share of gaps longer than `ns`, or `None` without gaps. Exact if `ns` is a bound of the bins.
     pub fn share_above(&self, ns: u64) -> Option<f64> {
         let all: u64 = self.gaps.iter().map(|gaps| gaps.packets).sum();
         let longer = self.gaps.iter().filter(|gaps| gaps.above_ns >= ns).map(|gaps| gaps.packets);
         (all > 0).then(|| longer.sum::<u64>() as f64 / all as f64)
     }
 
-    /// Share of the bytes that took paths of so many links over the share under uniform spraying; `None` where no pair
+    /// Returns the share of bytes on paths of `links` links over the share under uniform spraying. `None` if no pair
     /// of hosts has such a path.
     pub fn normalised_share(&self, links: u32) -> Option<f64> {
-        // Both shares are of the same sum.
+        // Both shares have the same denominator.
         let found = self.lengths.iter().find(|length| length.links == links)?;
         Some(found.wire_bytes as f64 / found.uniform_bytes)
     }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 /// A field of an object.
 #[derive(Clone, Copy)]
 pub struct Field {
-    /// Name; the unit comes last in it.
+    /// Name of the field, with the unit at the end.
     pub name: &'static str,
-    /// Type as JSON has it; "distribution" is the object described under that name.
+    /// JSON type. "distribution" is the object described under that name.
     pub kind: &'static str,
-    /// What it means.
+    /// Meaning of the field.
     pub meaning: &'static str,
 }
 
-/// Declares a type of `summary.json`. What is said of a field there is its documentation here and in `docs/results.md`.
-/// Fields of the type that follows `and` are written beside its own.
+/// Declares a type of `summary.json`. The doc comment of a field is its documentation here and in `docs/results.md`.
+/// Fields of the type after `and` are serialized beside the type's own.
 macro_rules! described {
     (
         $(#[$attribute:meta])*
@@ -28,12 +28,12 @@ macro_rules! described {
         }
 
         impl $name {
-            /// Its own fields, as JSON has them.
+            /// Own fields of the type, as in JSON.
             pub(crate) const FIELDS: &'static [crate::described::Field] = &[
                 $( crate::described::Field {
                     name: stringify!($field),
                     kind: <$type as crate::described::JsonKind>::KIND,
-                    // Each line of a documentation begins with a space.
+                    // Each line of a doc comment begins with a space.
                     meaning: concat!($($meaning),+).trim_ascii(),
                 } ),*
             ];
@@ -42,13 +42,13 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// What a type is in JSON.
+/// JSON type of a Rust type.
 pub(crate) trait JsonKind {
-    /// Its name in the documentation.
+    /// Name of the JSON type in the documentation.
     const KIND: &'static str;
 }
 
-/// Says what types are in JSON.
+/// Declares the JSON types of Rust types.
 macro_rules! kinds {
     ($( $kind:literal: $($type:ty),+; )*) => {
         $( $( impl crate::described::JsonKind for $type { const KIND: &'static str = $kind; } )+ )*

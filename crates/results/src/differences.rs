@@ -1,16 +1,16 @@
-//! What tells compared schemes apart besides the scheme itself: loss recovery, acknowledgements, number of paths. A
-//! comparison in which these differ compares them, too.
+//! Differences between compared schemes besides their policies: loss recovery, acknowledgements, number of paths. If
+//! these differ, a comparison of the schemes compares them, too.
 
 use toml::{Table, Value};
 
 use crate::grid::{Cell, Grid, Row};
 use crate::records::RunInfo;
 
-/// A scheme's name and its settings, outermost first.
+/// Name of a scheme, and its settings, outermost first.
 type Scheme = (String, Vec<(String, String)>);
 
-/// The settings in which the schemes of `runs` differ, apart from those that make the policy; of a congestion control,
-/// only where several have the same one. `None` where there is one scheme, or nothing to tell.
+/// Returns the settings in which the schemes of `runs` differ, except those of the policy. Settings of a congestion
+/// control count only among schemes with the same one. `None` if there is only one scheme, or no difference.
 pub(crate) fn of_schemes(runs: &[&RunInfo]) -> Option<Grid> {
     let mut schemes: Vec<Scheme> = Vec::new();
     for run in runs {
@@ -32,7 +32,7 @@ pub(crate) fn of_schemes(runs: &[&RunInfo]) -> Option<Grid> {
     (!rows.is_empty()).then(|| Grid { title: "Besides the policy".to_owned(), columns, rows })
 }
 
-/// The schemes of a completed scenario, in its order.
+/// Returns the schemes of a complete scenario, in its order.
 fn of_scenario(text: &str) -> Vec<Scheme> {
     let Ok(scenario) = text.parse::<Table>() else { return Vec::new() };
     let workloads = scenario.get("workload").and_then(Value::as_array).into_iter().flatten();
@@ -57,7 +57,8 @@ fn leaves(within: &str, table: &Table, out: &mut Vec<(String, String)>) {
     }
 }
 
-/// A policy is what is compared; a congestion control it shares with others is not.
+/// Returns true for settings outside of the policy, which is the object of comparison. The congestion control inside
+/// a policy counts as outside.
 fn is_shown(key: &str) -> bool {
     match key.strip_prefix("policy.") {
         None => !["name", "base"].contains(&key),
@@ -69,7 +70,7 @@ fn value<'a>(scheme: &'a Scheme, key: &str) -> Option<&'a str> {
     scheme.1.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// The kind of what has the field: fields of two kinds have nothing to do with each other.
+/// Returns the kind of the table that has the field. Fields of tables of different kinds are not comparable.
 fn kind<'a>(scheme: &'a Scheme, key: &str) -> Option<&'a str> {
     let within = match key.strip_prefix("policy.cc.") {
         Some(_) => "policy.cc",
@@ -125,7 +126,7 @@ mod tests {
         let swift = go_back_n.replace("kind = 'dcqcn'\npreset = 'hpcc'", "kind = 'swift'\nincrease = 1.0");
         let expected = vec![("recovery.kind".to_owned(), vec!["sr".to_owned(), "gbn".to_owned()])];
         assert_eq!(rows(&[A, &swift]), expected);
-        // What only one has is a difference.
+        // A setting that only one scheme has is a difference.
         let reports =
             format!("{}[scheme.reordering]\nkind = 'reported'\nwait = '9us'\n", A.replace("'a'", "'b'"));
         assert_eq!(

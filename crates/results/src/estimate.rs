@@ -1,13 +1,13 @@
-//! Mean over seeds with its confidence interval.
+//! Mean over seeds with a confidence interval.
 
-/// Mean of independent runs and half the width of its 95 % confidence interval (Student's t).
+/// Mean of independent runs, and half the width of its 95 % confidence interval (Student's t).
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
-    /// Mean.
+    /// Mean of the runs.
     pub mean: f64,
-    /// Half width of the interval; `None` for a single run, which says nothing about spread.
+    /// Half width of the interval, or `None` for a single run, which has no spread.
     pub ci95: Option<f64>,
-    /// Runs.
+    /// Number of runs.
     pub n: usize,
 }
 
@@ -18,7 +18,7 @@ const T95: [f64; 30] = [
 ];
 
 impl Estimate {
-    /// Of one value a seed; `None` of none.
+    /// Computes the estimate from one value a seed, or returns `None` without values.
     pub fn from_values(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {

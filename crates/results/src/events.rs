@@ -1,15 +1,15 @@
-//! What happened in a run, one by one.
+//! Single events of a run.
 
 use crate::names::named_enum;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct EventRecord {
-    /// When.
+    /// Time of the event.
     pub time_ps: u64,
-    /// A figure, in the sense given by [`EventKind`]; 0 where there is none.
+    /// Number with the meaning given by [`EventKind`]; 0 if there is none.
     pub value: f64,
-    /// Node where it happened; the sending host of a retransmission or timeout.
+    /// Node of the event; the sending host of a retransmission or timeout.
     pub node: u32,
     /// Link concerned, if any.
     pub link: Option<u32>,
@@ -17,18 +17,18 @@ pub struct EventRecord {
     pub flow: Option<u32>,
     /// Receiving host of a retransmission or timeout.
     pub peer_host: Option<u32>,
-    /// Queue pair of the sender, of a retransmission or timeout.
+    /// Sender's queue pair of a retransmission or timeout.
     pub queue_pair: Option<u32>,
-    /// Path of the packet concerned, if one is.
+    /// Path of the packet concerned, if any.
     pub path: Option<u32>,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Why a packet was dropped; `None` for every other kind.
+    /// Reason for the drop of a packet; `None` for every other kind.
     pub reason: Option<DropReason>,
 }
 
 impl EventRecord {
-    /// Something without a figure that concerns nothing but a node.
+    /// Creates an event with a node only.
     pub fn new(time_ps: u64, kind: EventKind, node: u32) -> Self {
         EventRecord {
             time_ps,
@@ -46,7 +46,7 @@ impl EventRecord {
 }
 
 named_enum! {
-    /// What happened.
+    /// Kind of an event.
     EventKind {
         /// A packet was dropped; `value` is its bytes on the wire.
         Drop = "drop",
@@ -56,7 +56,7 @@ named_enum! {
         PfcResume = "pfc_resume",
         /// A data packet was sent again; `value` is its PSN.
         Retransmit = "retransmit",
-        /// The retransmission timer of a queue pair expired; `value` is the PSN of the oldest packet it stood for.
+        /// The retransmission timer of a queue pair expired; `value` is the PSN of the oldest packet it covered.
         Timeout = "timeout",
         /// A scheduled fault began or changed; `value` is the index of the fault in the scenario.
         Fault = "fault",
@@ -66,21 +66,21 @@ named_enum! {
 }
 
 named_enum! {
-    /// Why a packet was dropped.
+    /// Reason for the drop of a packet.
     DropReason {
-        /// The shared buffer, or this queue's part of it, was full.
+        /// The shared buffer, or this queue's share of it, was full.
         BufferFull = "buffer_full",
-        /// It was to be trimmed, and the port had no room for its header either.
+        /// The packet was to be trimmed, and the port had no room for its header either.
         HeaderQueueFull = "header_queue_full",
         /// The link was down.
         LinkDown = "link_down",
-        /// A fault dropped it at random.
+        /// A fault dropped the packet at random.
         RandomLoss = "random_loss",
-        /// A fault corrupted it and the check sum caught that.
+        /// A fault corrupted the packet, and the checksum detected it.
         Corrupted = "corrupted",
-        /// No route leads to its destination.
+        /// No route leads to the packet's destination.
         NoRoute = "no_route",
-        /// Its hop limit reached zero.
+        /// The packet's hop limit reached zero.
         HopLimit = "hop_limit",
     }
 }

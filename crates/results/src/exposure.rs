@@ -1,4 +1,4 @@
-//! Communication that no computation hides: by activity, by layer, and by iteration.
+//! Exposed communication, which no computation hides: by activity, by layer, and by iteration.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::described::described;
 use crate::human::ns;
 use crate::records::{Role, RunResult};
 
-/// For each activity of a run, how long it was exposed: under way at its host while the host computed nothing for the same
-/// job, picoseconds. What several are under way is shared evenly among them, so that sums are times. 0 of computations.
+/// Returns the exposed time of each activity of a run in picoseconds: the time in which the activity was in progress
+/// while its host computed nothing for the same job. Time shared by several activities is divided evenly among them,
+/// so that sums are times. 0 for computations.
 pub(crate) fn exposed_ps(run: &RunResult) -> Vec<u64> {
     exposed(run).0
 }
 
-/// The same, and how many ranks each job has.
+/// Returns the exposed times, and the number of ranks of each job.
 fn exposed(run: &RunResult) -> (Vec<u64>, BTreeMap<Option<u32>, u32>) {
     let mut exposed = vec![0; run.activities.len()];
     let mut counts = BTreeMap::new();
@@ -26,7 +27,7 @@ fn exposed(run: &RunResult) -> (Vec<u64>, BTreeMap<Option<u32>, u32>) {
     (exposed, counts)
 }
 
-/// Indices of activities by job and host.
+/// Returns the indices of activities by job and host.
 fn ranks(run: &RunResult) -> BTreeMap<(Option<u32>, u32), Vec<usize>> {
     let mut ranks: BTreeMap<(Option<u32>, u32), Vec<usize>> = BTreeMap::new();
     for (index, activity) in run.activities.iter().enumerate() {
@@ -35,7 +36,7 @@ fn ranks(run: &RunResult) -> BTreeMap<(Option<u32>, u32), Vec<usize>> {
     ranks
 }
 
-/// Goes through the activities of one rank over time. Adds to `exposed`; returns how long it computed.
+/// Sweeps over the activities of one rank in time. Adds to `exposed`, and returns the time spent computing.
 fn sweep(run: &RunResult, at: &[usize], exposed: &mut [u64]) -> u64 {
     let mut ends: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * at.len());
     for &index in at {
@@ -68,28 +69,29 @@ fn sweep(run: &RunResult, at: &[usize], exposed: &mut [u64]) -> u64 {
     computed_ps
 }
 
-/// What the ranks of a job did for one layer: all activities of one kind.
+/// Activities of one kind that the ranks of a job had for one layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LayerRecord {
-    /// The job, an index into [`RunResult::jobs`].
+    /// Job of the activities, an index into [`RunResult::jobs`].
     pub job: Option<u32>,
-    /// What is done, to what and among which ranks: the first of the labels that say so, an index into [`RunResult::labels`].
+    /// Operation, layer and ranks: the first of the labels that are equal in these, an index into
+    /// [`RunResult::labels`].
     pub label: u32,
     /// Computation or communication.
     pub kind: ActivityKind,
-    /// Ranks of the job.
+    /// Number of ranks of the job.
     pub ranks: u32,
-    /// Activities of all of them.
+    /// Number of activities of all ranks.
     pub activities: u64,
-    /// How long a rank was at it, the mean over all ranks of the job.
+    /// Time of a rank in these activities, the mean over all ranks of the job.
     pub busy_ps: u64,
-    /// Of that, how long it was exposed; 0 of computation.
+    /// Exposed part of that time; 0 for computation.
     pub exposed_ps: u64,
-    /// The same of the rank that had most.
+    /// The largest exposed part of a rank.
     pub most_exposed_ps: u64,
 }
 
-/// For each label the first one that says the same, whichever collective it is of.
+/// Returns for each label the first one that is equal apart from its collective.
 fn same_labels(run: &RunResult) -> Vec<u32> {
     let mut first: BTreeMap<(&str, Option<&str>, Option<Parallelism>), u32> = BTreeMap::new();
     let mut same = Vec::with_capacity(run.labels.len());
@@ -100,7 +102,7 @@ fn same_labels(run: &RunResult) -> Vec<u32> {
     same
 }
 
-/// What each job did for each layer: by job, and by what the workload calls it.
+/// Returns the activities of each job by layer, ordered by job and label.
 pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
     #[derive(Default)]
     struct Sums {
@@ -139,36 +141,36 @@ pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
 }
 
 described! {
-    /// What the time of an iteration went to. Times are means over its ranks and add up to `time_ns`.
+    /// Time of an iteration by kind. Times are means over its ranks and add up to `time_ns`.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct IterationSummary {
-        /// Number of the job that it is.
+        /// Number of the job of the iteration.
         pub job: u32,
-        /// Its name.
+        /// Name of the job.
         pub name: String,
-        /// When its first task could start.
+        /// Time at which its first task could start.
         pub start_ns: f64,
-        /// How long it took: from its start, or from the end of the iteration before it where that is later.
+        /// Duration, from its start or from the end of the iteration before it, whichever is later.
         pub time_ns: f64,
-        /// Hosts that did something in it.
+        /// Number of hosts with activities in it.
         pub ranks: u32,
         /// Time in which a rank computed.
         pub computation_ns: f64,
-        /// The same of the rank that computed longest.
+        /// Computation time of the rank that computed longest.
         pub longest_computation_ns: f64,
-        /// That rank's host.
+        /// Host of that rank.
         pub longest_computation_host: u32,
-        /// Time in which it communicated and did not compute, by kind: "DP all-reduce", "PP send".
+        /// Time in which a rank communicated and did not compute, by kind: "DP all-reduce", "PP send".
         pub exposed_ns: BTreeMap<String, f64>,
-        /// Time in which it did neither.
+        /// Time in which a rank neither computed nor communicated.
         pub idle_ns: f64,
     }
 }
 
-/// Iterations in a summary.
+/// Largest number of iterations in a summary.
 pub(crate) const MOST_ITERATIONS: usize = 64;
 
-/// The longest jobs of the foreground that came to their end and of which it is known what ranks did, by start.
+/// Returns the longest finished jobs of the foreground for which activities of ranks are known, by start.
 pub(crate) fn iterations(run: &RunResult) -> Vec<IterationSummary> {
     let mut exposed = vec![0; run.activities.len()];
     let mut of_job: BTreeMap<u32, IterationSummary> = BTreeMap::new();
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_computation_covers_is_hidden_and_what_is_left_is_shared() {
-        // Host 0 computes 0-6 and 8-9; reduces 4-12; sends 10-12. Exposed: 6-8, 9-10 and half of 10-12.
+        // Host 0 computes 0-6 and 8-9, reduces 4-12, and sends 10-12. Exposed are 6-8, 9-10 and half of 10-12.
         let mut run = run(&[(0, 0, 0, 6), (0, 1, 4, 12), (0, 0, 8, 9), (0, 2, 10, 12), (1, 0, 0, 20)]);
         assert_eq!(exposed_ps(&run), [0, 4 * US, 0, US, 0]);
         let iterations = iterations(&run);

@@ -1,5 +1,5 @@
-//! What summary and report need of flows, so that records can go elsewhere as they become known: sums, exact columns of what is
-//! distributed, and some whole records to look at. A finished flow takes [`FlowFigures::FINISHED_BYTES`].
+//! State of flows that summary and report need, so that records can be written out as they become known: sums, exact
+//! columns for distributions, and a sample of whole records. A finished flow takes [`FlowFigures::FINISHED_BYTES`].
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,32 +13,32 @@ use crate::counters::flow_counters;
 use crate::human::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
 
-/// Flows picked at random for a report, at most.
+/// Largest number of flows drawn at random for a report.
 pub(crate) const PICKED: usize = 3_000;
-/// The slowest flows kept for a report, at most.
+/// Largest number of the slowest flows kept for a report.
 pub(crate) const SLOWEST: usize = PICKED / 10;
-/// Flows of the foreground that did not finish, to be named.
+/// Largest number of unfinished foreground flows that are named.
 const OPEN: usize = 10;
-/// Seed of the sample: the same flows are picked every time.
+/// Seed of the sample. The same flows are drawn every time.
 const SEED: u64 = 0x7061_7468;
 
-/// Takes the records of a run, each once, in the order of their numbers.
+/// A receiver of the records of a run: each once, in the order of their numbers.
 pub trait FlowSink {
-    /// The next ones.
+    /// Receives the next records.
     fn take(&mut self, records: &[FlowRecord]);
 }
 
-/// What is kept of the flows of a run. It does not depend on how they come, one by one or together.
+/// State of the flows of a run. It does not depend on the portions in which records are added.
 #[derive(Clone, Debug)]
 pub struct FlowFigures {
     groups: Vec<OfGroup>,
     pub(crate) sample: Sample,
-    /// Some flows of the foreground that did not finish, the first ones.
+    /// The first few flows of the foreground that did not finish.
     open: Vec<FlowRecord>,
     collectives: OfCollectives,
 }
 
-/// The flows of a group.
+/// State of the flows of a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OfGroup {
     role: Role,
@@ -46,28 +46,28 @@ pub(crate) struct OfGroup {
     pub(crate) unfinished: u64,
     pub(crate) failed: u64,
     pub(crate) finished_bytes: u64,
-    /// Of finished flows; `None` without any.
+    /// Start of the first finished flow; `None` without one.
     pub(crate) first_start_ps: Option<u64>,
     pub(crate) last_finish_ps: u64,
-    /// Indices of their schemes.
+    /// Indices of the schemes of the flows.
     pub(crate) schemes: BTreeSet<u16>,
     pub(crate) counters: Counters,
     pub(crate) finished: Vec<Finished>,
-    /// When they finished.
+    /// Finish times of the flows.
     pub(crate) arrivals: Arrivals,
-    /// Out-of-order degrees of the others.
+    /// Out-of-order degrees of unfinished flows.
     pub(crate) other_degrees: Vec<u32>,
 }
 
-/// What is kept of each finished flow.
+/// State of one finished flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     fct_ps: u64,
     pub(crate) ideal_fct_ps: u64,
     pub(crate) size_bytes: u64,
-    /// `u64::MAX` where nothing is acknowledged.
+    /// Time to the last acknowledgement; `u64::MAX` for flows without acknowledgements.
     acked_fct_ps: u64,
-    /// 0 likewise.
+    /// Ideal time to the last acknowledgement; 0 for flows without acknowledgements.
     ideal_acked_ps: u64,
     pub(crate) ooo_degree_max: u32,
     pub(crate) timeouts: u32,
@@ -85,7 +85,7 @@ impl Finished {
             timeouts: flow.timeouts,
         }
     }
-    /// As a record, of which only what is kept is filled in.
+    /// Returns a record in which only the retained fields are set.
     fn record(&self) -> FlowRecord {
         FlowRecord {
             finish_ps: Some(self.fct_ps),
@@ -119,7 +119,7 @@ macro_rules! counters {
         first { $( $first:ident: $_ft:ty, $_fu:literal = $_fm:literal $(, $_fo:literal)?; )* }
         second { $( $second:ident: $_st:ty, $_su:literal = $_sm:literal $(, $_so:literal)?; )* }
     ) => {
-        /// The counters of flows, added up.
+        /// Sums of the counters of flows.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Counters {
             $( pub(crate) $first: u64, )*
@@ -136,12 +136,13 @@ macro_rules! counters {
 }
 flow_counters!(counters);
 
-/// Whole records to look at: the slowest flows, those that are watched, and some picked at random.
+/// Sample of whole records: the slowest flows, the watched flows, and some drawn at random.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// Of how many these were picked.
+    /// Number of flows from which the sample was drawn.
     pub(crate) of: usize,
-    /// Slowdowns are positive, and positive numbers are in the order of their bits. Of equal ones the first flow comes first.
+    /// The slowest flows. Slowdowns are positive, so their bits have the same order. Among equal ones the first flow
+    /// comes first.
     slowest: BTreeMap<(Reverse<u64>, u32), FlowRecord>,
     watched: BTreeSet<u32>,
     pub(crate) seen: Vec<FlowRecord>,
@@ -155,12 +156,13 @@ impl Sample {
         Sample { of: 0, slowest: BTreeMap::new(), watched, seen: Vec::new(), picked: Vec::new(), rng }
     }
 
-    /// The slowest, slowest first.
+    /// Iterates over the slowest flows, slowest first.
     pub(crate) fn slowest(&self) -> impl Iterator<Item = &FlowRecord> {
         self.slowest.values()
     }
 
-    /// Flows picked are each as likely as any other (J. S. Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+    /// Adds a flow. Each flow is drawn with the same probability (J. S. Vitter, "Random Sampling with a Reservoir",
+    /// 1985, algorithm R).
     fn add(&mut self, flow: &FlowRecord) {
         if let Some(slowdown) = flow.slowdown() {
             let key = (Reverse(slowdown.to_bits()), flow.flow);
@@ -183,13 +185,13 @@ impl Sample {
     }
 }
 
-/// What a rank did in a collective.
+/// State of a rank in a collective.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rank {
-    /// Its first message of its own; until it has sent one, the first that it was sent.
+    /// Post time of its first own message, or of the first one sent to it while it has sent none.
     pub(crate) start_ps: u64,
     sends: bool,
-    /// Nothing if one of its messages did not arrive.
+    /// Arrival of its last message, or `None` if one did not arrive.
     pub(crate) finish_ps: Option<u64>,
 }
 
@@ -205,7 +207,7 @@ impl Rank {
     }
 }
 
-/// What the messages of a collective say of it.
+/// State of a collective, from its messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) flows: u32,
@@ -229,13 +231,13 @@ impl Parts {
     }
 }
 
-/// A collective within a run: its group, job and label.
+/// Identifies a collective in a run: group, job and label.
 pub(crate) type Key = (u16, Option<u32>, u32);
 
-/// What the messages of collectives, each taken in once, in the order of their numbers, say of them.
+/// State of collectives, from their messages. Each message is added once, in the order of numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OfCollectives {
-    /// By label.
+    /// True for each label of a collective.
     is_collective: Vec<bool>,
     pub(crate) parts: BTreeMap<Key, Parts>,
 }
@@ -258,11 +260,11 @@ impl OfCollectives {
 }
 
 impl FlowFigures {
-    /// Bytes kept of a finished flow.
+    /// Memory retained for a finished flow, in bytes.
     pub const FINISHED_BYTES: usize = size_of::<Finished>();
 
-    /// Of no flows yet. Of these groups, each with its role and how many flows it will have; the report shows those that are
-    /// `watched`, too. Collectives are put together of those that belong to them by `labels`.
+    /// Creates the state without flows. `groups` are the role and the number of flows of each group. The report also
+    /// shows the flows in `watched`. `labels` determine the collective of a message.
     pub fn new(
         groups: impl IntoIterator<Item = (Role, usize)>,
         watched: BTreeSet<u32>,
@@ -278,7 +280,8 @@ impl FlowFigures {
         }
     }
 
-    /// Of all flows of a run whose records are at hand. Collectives are left out: `collectives` reads the records.
+    /// Creates the state from the records of a run in memory. Collectives are left out: `collectives` reads the
+    /// records.
     pub(crate) fn of(run: &RunResult) -> Self {
         let watched = run.series.iter().filter(|sample| sample.kind.of_flow()).map(|sample| sample.entity);
         let most = run.flows.iter().map(|flow| usize::from(flow.group) + 1).max().unwrap_or(0);
@@ -293,7 +296,7 @@ impl FlowFigures {
     /// Adds a flow.
     ///
     /// # Panics
-    /// If there is no such group, or a finished flow has no time.
+    /// Panics if the group does not exist, or if a finished flow has no time.
     pub fn add(&mut self, flow: &FlowRecord) {
         self.sample.add(flow);
         self.collectives.add(flow);
@@ -321,7 +324,7 @@ impl FlowFigures {
         }
     }
 
-    /// The first flows of the foreground that did not finish, a few of them.
+    /// Returns the first few flows of the foreground that did not finish.
     pub fn open(&self) -> &[FlowRecord] {
         &self.open
     }
@@ -338,20 +341,20 @@ impl FlowFigures {
         self.groups.iter().filter(|group| group.role == Role::Foreground).collect()
     }
 
-    /// Those of a group; nothing if it has none.
+    /// Returns the state of a group; empty if the group has no flows.
     pub(crate) fn group(&self, group: u16) -> Vec<&OfGroup> {
         self.groups.get(usize::from(group)).into_iter().collect()
     }
 }
 
-/// A figure of each finished flow of some groups that has it.
+/// Returns a figure of each finished flow of some groups that has it.
 pub(crate) fn values(groups: &[&OfGroup], of: fn(&Finished) -> Option<f64>) -> Vec<f64> {
     let mut values = Vec::with_capacity(groups.iter().map(|group| group.finished.len()).sum());
     values.extend(groups.iter().flat_map(|group| &group.finished).filter_map(of));
     values
 }
 
-/// The largest out-of-order degree of each flow of some groups, finished or not.
+/// Returns the largest out-of-order degree of each flow of some groups, finished or not.
 pub(crate) fn degrees(groups: &[&OfGroup]) -> Vec<f64> {
     let mut values = Vec::with_capacity(groups.iter().map(|group| group.count as usize).sum());
     for group in groups {
@@ -362,7 +365,7 @@ pub(crate) fn degrees(groups: &[&OfGroup]) -> Vec<f64> {
 }
 
 impl RunResult {
-    /// What summary and report need of the flows: what has been kept, or else from their records.
+    /// Returns the state of flows: the streamed one, or else one computed from the records.
     pub(crate) fn figures(&self) -> Cow<'_, FlowFigures> {
         self.streamed.as_deref().map_or_else(|| Cow::Owned(FlowFigures::of(self)), Cow::Borrowed)
     }
@@ -385,7 +388,7 @@ mod tests {
         assert_eq!(sample.picked, figures(&flows).sample.picked);
         let numbers: BTreeSet<u32> = sample.picked.iter().map(|flow| flow.flow).collect();
         assert_eq!((numbers.len(), sample.of), (PICKED, 100_000));
-        // 300 expected in each tenth, standard deviation below 17.
+        // Expected are 300 in each tenth, with a standard deviation below 17.
         for tenth in 0..10 {
             let inside = numbers.iter().filter(|&&flow| flow / 10_000 == tenth).count();
             assert!((225..375).contains(&inside), "{inside} of tenth {tenth}");
@@ -412,7 +415,7 @@ mod tests {
         assert_eq!(figures.open().iter().map(|flow| flow.flow).collect::<Vec<_>>(), [1_005]);
     }
 
-    /// A finished flow keeps 48 bytes where its record has three and a half times as many.
+    /// A finished flow keeps 48 bytes. The record is three and a half times as large.
     #[test]
     fn a_finished_flow_takes_little() {
         assert_eq!(FlowFigures::FINISHED_BYTES, 48);

@@ -1,4 +1,4 @@
-//! The records of flows on their way into `flows.parquet` while the run goes on.
+//! Streaming of flow records into `flows.parquet` during a run.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,24 +11,25 @@ use crate::folder::OutputError;
 use crate::parquet_file::{ROWS_A_GROUP, RunTable, Table, finish_file, new_file};
 use crate::records::{FlowRecord, RunInfo, RunResult};
 
-/// `flows.parquet` of a run that goes on: the same bytes as if all records were written at its end.
+/// `flows.parquet` of a running run. The bytes are the same as if all records were written at the end.
 pub struct FlowFile {
     path: PathBuf,
     table: Table<BufWriter<File>, FlowRecord>,
-    /// The run, as far as it is known before it begins: its version, fidelity, labels, groups and schemes.
+    /// The part of the run that is known before it begins: version, fidelity, labels, groups and schemes.
     run: RunResult,
-    /// Records that do not fill a group of rows yet.
+    /// Records that do not fill a row group yet.
     waiting: Vec<FlowRecord>,
 }
 
 impl FlowFile {
-    /// Records that wait for others until they are written.
+    /// Largest number of records that wait in memory.
     pub const WAITING: usize = ROWS_A_GROUP;
 
-    /// A new file in the folder of a run. Of `run`, version, fidelity, labels, names of groups and schemes and roles are needed.
+    /// Creates the file in the folder of a run. `run` must have version, fidelity, labels, names of groups and
+    /// schemes, and roles.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn create(folder: &Path, run: RunResult) -> Result<Self, OutputError> {
         let path = folder.join(RunTable::Flows.file());
         let table =
@@ -42,7 +43,7 @@ impl FlowFile {
     /// Adds the next records, in the order of their numbers.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// The records cannot be written.
     pub fn add(&mut self, mut records: &[FlowRecord]) -> Result<(), OutputError> {
         while !records.is_empty() {
             let (now, later) = records.split_at(records.len().min(ROWS_A_GROUP - self.waiting.len()));
@@ -61,10 +62,10 @@ impl FlowFile {
         written.map_err(|source| OutputError::Parquet { path: self.path.clone(), source })
     }
 
-    /// The run is over.
+    /// Completes the file after the end of the run.
     ///
     /// # Errors
-    /// If what is left cannot be written.
+    /// The remaining records cannot be written.
     pub fn finish(mut self, info: &RunInfo) -> Result<(), OutputError> {
         if !self.waiting.is_empty() {
             self.write()?;
@@ -80,7 +81,7 @@ mod tests {
     use crate::parquet_file::table_bytes;
     use crate::records::FlowStatus;
 
-    /// Two groups of rows and a rest, in portions that do not fit them.
+    /// Two row groups and a rest, in portions that do not align with them.
     #[test]
     fn what_is_written_while_the_run_goes_on_is_what_is_written_at_its_end() {
         let mut run = RunResult::default();

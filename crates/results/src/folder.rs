@@ -1,4 +1,4 @@
-//! A result folder that appears under its final name only when it is complete.
+//! A result folder, which appears under its final name only when it is complete.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::records::RunResult;
 use crate::report;
 use crate::summary::{SCHEMA_NAME, Summary};
 
-/// Files of a run. A folder with anything else in it is not replaced.
+/// Files of a run. A folder with any other file is not replaced.
 pub const FILES: &[(&str, &str)] = &[
     ("scenario.toml", "The scenario with every default filled in; running it again gives the same digest."),
     ("summary.json", "The figures of the run."),
@@ -35,33 +35,33 @@ pub const FILES: &[(&str, &str)] = &[
     ("report.html", "All of it as pictures, in one file that needs no network."),
 ];
 
-/// Why results could not be written.
+/// Reason why results could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The destination exists and is not a result folder of ours.
+    /// The destination exists and is not a result folder of pathweave.
     #[error("{}: exists and is not a result folder ({found}); choose another name or remove it", path.display())]
     Occupied {
-        /// The destination.
+        /// Path of the destination.
         path: PathBuf,
-        /// What is there.
+        /// Description of the existing entry.
         found: String,
     },
     /// A file or folder could not be created or written.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
-        /// What was accessed.
+        /// Path that was accessed.
         path: PathBuf,
-        /// What for.
+        /// Action that failed.
         action: &'static str,
-        /// Why not.
+        /// Reason of the failure.
         source: io::Error,
     },
     /// A Parquet file could not be written.
     #[error("{}: cannot write: {source}", path.display())]
     Parquet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Reason of the failure.
         source: ParquetError,
     },
 }
@@ -70,8 +70,8 @@ fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Outp
     move |source| OutputError::Io { path: path.to_owned(), action, source }
 }
 
-/// A folder being filled beside its final name. Create it before the run, so that a destination that cannot be
-/// written is found before the work rather than after it. Dropped without [`ResultFolder::commit`], it vanishes.
+/// A folder that is filled beside its final name. Create it before the run, so that an unwritable destination is
+/// found before the work and not after it. A folder dropped without [`ResultFolder::commit`] is removed.
 #[derive(Debug)]
 pub struct ResultFolder {
     destination: PathBuf,
@@ -79,10 +79,10 @@ pub struct ResultFolder {
 }
 
 impl ResultFolder {
-    /// A folder that will become `destination`. Missing parents are created.
+    /// Creates a folder that will become `destination`. Missing parents are created.
     ///
     /// # Errors
-    /// If `destination` exists and is neither an empty folder nor one of ours, or cannot be written.
+    /// `destination` cannot be written, or exists and is neither an empty folder nor a result folder.
     pub fn create(destination: &Path) -> Result<Self, OutputError> {
         check_replaceable(destination)?;
         let full = std::path::absolute(destination).map_err(io_error(destination, "find the folder"))?;
@@ -95,20 +95,21 @@ impl ResultFolder {
         Ok(ResultFolder { destination: full, partial })
     }
 
-    /// `flows.parquet` of a run that begins: [`ResultFolder::write_run`] leaves it as it is for a run whose records went there. Of
-    /// `run`, what [`FlowFile::create`] needs.
+    /// Creates `flows.parquet` for a run that begins. [`ResultFolder::write_run`] keeps the file if the run's records
+    /// were streamed to it. `run` must have the fields that [`FlowFile::create`] needs.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn flow_file(&self, run: RunResult) -> Result<FlowFile, OutputError> {
         FlowFile::create(&self.partial, run)
     }
 
-    /// The same of a run of a comparison, in the folder that [`ResultFolder::write_comparison`] gives it. Nothing if another run has
-    /// that folder already, since their names differ in what folders are not called by: the records of this one are to be kept.
+    /// Creates `flows.parquet` for a run of a comparison, in the folder that [`ResultFolder::write_comparison`] gives
+    /// it. Returns `None` if another run has that folder already, because the names map to the same folder name. The
+    /// records of this run must then be kept in memory.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// The file cannot be written.
     pub fn flow_file_among(&self, run: RunResult) -> Result<Option<FlowFile>, OutputError> {
         let folder = self.partial.join(folder_name(&run.info.name));
         match fs::create_dir(&folder) {
@@ -120,13 +121,13 @@ impl ResultFolder {
         }
     }
 
-    /// Writes every file of a run, with its report.
+    /// Writes every file of a run, including its report.
     pub fn write_run(&self, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         self.write_files(&self.partial, run, summary)
     }
 
-    /// Writes the runs of a comparison: a folder each, named after the run, and a report and a summary of all.
-    /// The first run is the one others are compared with.
+    /// Writes the runs of a comparison: a folder each, named after the run, and a report and a summary of all. The
+    /// first run is the baseline.
     pub fn write_comparison(&self, runs: &[(&RunResult, &Summary)]) -> Result<(), OutputError> {
         for (run, summary) in runs {
             let name = folder_name(&run.info.name);
@@ -157,21 +158,21 @@ impl ResultFolder {
         write_file(&self.partial.join("report.html"), &report::html(runs))
     }
 
-    /// Where files are until [`ResultFolder::commit`]: for [`Progress`] while runs go on.
+    /// Returns the path of the files before [`ResultFolder::commit`], for [`Progress`] during the runs.
     pub fn partial(&self) -> &Path {
         &self.partial
     }
 
-    /// Gives the folder its final name, replacing an older result there in one step.
+    /// Renames the folder to its final name. An older result there is replaced in one step.
     pub fn commit(self) -> Result<PathBuf, OutputError> {
         let destination = self.destination.clone();
-        // It may have changed since `create`.
+        // The destination may have changed since `create`.
         check_replaceable(&destination)?;
         Progress::remove(&self.partial).map_err(io_error(&self.partial, "finish"))?;
         let failed = |e| io_error(&destination, "put the results in place")(e);
         if destination.exists() {
             exchange(&self.partial, &destination).map_err(failed)?;
-            // `self.partial` is the old result now, and goes with `self`.
+            // `self.partial` is the old result now, and is removed with `self`.
         } else {
             fs::rename(&self.partial, &destination).map_err(failed)?;
         }
@@ -191,10 +192,10 @@ impl ResultFolder {
     }
 }
 
-/// The files of the folder of a run, by the names of [`FILES`], for who keeps them elsewhere than in a [`ResultFolder`].
+/// Returns the files of the folder of a run, named as in [`FILES`], for callers that do not use a [`ResultFolder`].
 ///
 /// # Errors
-/// If a table cannot be encoded.
+/// A table cannot be encoded.
 pub fn run_files(run: &RunResult, summary: &Summary) -> Result<Vec<(String, Vec<u8>)>, ParquetError> {
     let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
     let mut files = vec![
@@ -210,7 +211,7 @@ pub fn run_files(run: &RunResult, summary: &Summary) -> Result<Vec<(String, Vec<
 
 impl Drop for ResultFolder {
     fn drop(&mut self) {
-        // Nothing to be done about a failure here; the name says what the folder is.
+        // A failure cannot be handled here. The name shows that the folder is incomplete.
         let _ = fs::remove_dir_all(&self.partial);
     }
 }
@@ -225,14 +226,14 @@ fn write_file(path: &Path, text: &str) -> Result<(), OutputError> {
     fs::write(path, text).map_err(io_error(path, "write"))
 }
 
-/// The name of a run as the name of a folder: what could not be one becomes "_".
+/// Returns the name of a run as the name of a folder. Characters that are not allowed become "_".
 fn folder_name(name: &str) -> String {
     let safe: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' }).collect();
     if safe.is_empty() || safe.starts_with('.') { format!("_{safe}") } else { safe }
 }
 
-/// A new folder `.NAME.KIND-PID[-N]` in `parent`.
+/// Creates a new folder `.NAME.KIND-PID[-N]` in `parent`.
 fn create_sibling(parent: &Path, name: &std::ffi::OsStr, kind: &str) -> Result<PathBuf, OutputError> {
     for attempt in 0..1_000 {
         let mut sibling = OsString::from(".");
@@ -243,7 +244,7 @@ fn create_sibling(parent: &Path, name: &std::ffi::OsStr, kind: &str) -> Result<P
         }
         let path = parent.join(sibling);
         match fs::create_dir(&path) {
-            // Left by a killed process with this id, or in use by this one.
+            // Left by a killed process with this id, or in use by this process.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|()| path.clone()).map_err(io_error(parent, "write to the folder")),
         }
@@ -252,7 +253,7 @@ fn create_sibling(parent: &Path, name: &std::ffi::OsStr, kind: &str) -> Result<P
     Err(io_error(&parent.join(name), "create the folder")(full))
 }
 
-/// Swaps two folders: at no instant is neither under the final name.
+/// Swaps two folders atomically: one of them always has the final name.
 fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -273,7 +274,7 @@ fn exchange(new: &Path, old: &Path) -> io::Result<()> {
     fs::remove_dir_all(&aside)
 }
 
-/// Whether `path` is free, an empty folder, or a result of ours with nothing of anybody else's in it.
+/// Checks that `path` is free, an empty folder, or a result folder without foreign files.
 fn check_replaceable(path: &Path) -> Result<(), OutputError> {
     let occupied = |found: String| Err(OutputError::Occupied { path: path.to_owned(), found });
     let metadata = match fs::symlink_metadata(path) {
@@ -292,7 +293,8 @@ fn check_replaceable(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// The first entry of a folder that we did not write. Folders of a comparison hold results one level down.
+/// Returns the first entry of a folder that pathweave did not write. Folders of a comparison hold results one level
+/// below.
 fn foreign_entry(folder: &Path, may_hold_runs: bool) -> io::Result<Option<String>> {
     let mut names: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
     names.sort_by_key(fs::DirEntry::file_name);

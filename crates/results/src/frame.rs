@@ -1,4 +1,4 @@
-//! A table whose columns are known only when it is made: figures beside the settings of a sweep.
+//! A table whose columns are determined at run time: figures beside the settings of a sweep.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Named columns of one length. Every value may be missing.
+/// Named columns of the same length. Every value may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
     columns: Vec<(String, Series)>,
 }
 
-/// The values of a column.
+/// Values of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Series {
     /// Texts.
@@ -38,10 +38,10 @@ impl Series {
 }
 
 impl Frame {
-    /// Adds a column. A name that is taken gets a number.
+    /// Adds a column. A number is appended to a name that exists already.
     ///
     /// # Panics
-    /// If it is not as long as those before it.
+    /// Panics if the length differs from that of the columns before.
     pub fn add(&mut self, name: &str, values: Series) {
         if let Some((_, first)) = self.columns.first() {
             assert_eq!(first.len(), values.len(), "column {name}");
@@ -52,7 +52,8 @@ impl Frame {
         self.columns.push((free.expect("the numbers do not run out"), values));
     }
 
-    /// The bytes of a Parquet file. `metadata` goes into its footer, each key behind "pathweave.".
+    /// Encodes the table as a Parquet file. `metadata` is stored in its footer, each key with the prefix
+    /// "pathweave.".
     pub fn parquet(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>, ParquetError> {
         let mut fields = Vec::with_capacity(self.columns.len());
         for (name, values) in &self.columns {
@@ -82,7 +83,7 @@ impl Frame {
                     let (there, levels) = split(values, bytes);
                     out.typed::<ByteArrayType>().write_batch(&there, Some(&levels), None)?;
                 }
-                // Parquet has signed integers only; the logical type says that the bits are unsigned.
+                // Parquet has signed integers only. The logical type marks the bits as unsigned.
                 Series::Whole(values) => {
                     let (there, levels) = split(values, |value| value.cast_signed());
                     out.typed::<Int64Type>().write_batch(&there, Some(&levels), None)?;
@@ -99,7 +100,7 @@ impl Frame {
     }
 }
 
-/// The values that are there, and a definition level a row (1: there is a value).
+/// Returns the values that are present, and a definition level a row (1: present).
 fn split<V, T>(values: &[Option<V>], of: impl Fn(&V) -> T) -> (Vec<T>, Vec<i16>) {
     (values.iter().flatten().map(of).collect(), values.iter().map(|v| i16::from(v.is_some())).collect())
 }

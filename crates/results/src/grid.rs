@@ -1,4 +1,4 @@
-//! Tables before they have a look: the terminal and the report render the same grids.
+//! Unformatted tables, which the terminal and the report render.
 
 use crate::human::{Quantity, ratio};
 use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
@@ -17,20 +17,20 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// A figure as text; `value` is what the text was made from, `None` for ratios and missing figures.
+/// A figure as text. `value` is the number behind the text, `None` for ratios and missing figures.
 #[derive(Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) value: Option<f64>,
-    /// Of a ratio: whether the figure is better than that of the first run, or worse; `None` where they are level or neither
-    /// is better.
+    /// For a ratio: true if the figure is better than that of the first run, false if it is worse. `None` if they are
+    /// level, or if neither direction is better.
     pub(crate) better: Option<bool>,
 }
 
-/// Ratios nearer to 1 are level.
+/// Distance from 1 below which ratios are level.
 const LEVEL: f64 = 0.005;
 
-/// Whether `value` is better or worse than `base`.
+/// Returns true if `value` is better than `base`, false if it is worse.
 fn judged(better: Better, value: f64, base: f64) -> Option<bool> {
     if (value - base).abs() <= LEVEL * base.abs() {
         return None;
@@ -42,8 +42,8 @@ fn judged(better: Better, value: f64, base: f64) -> Option<bool> {
     }
 }
 
-/// The tables of one run: flows (a column for each group and, where there are several, one for all or for those of the
-/// foreground, which is never mixed with the background), then the fabric.
+/// Returns the tables of one run: flows, then the fabric. Flows have a column for each group. With several groups
+/// there is one more column for all flows, or for the foreground, which is never mixed with the background.
 pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
     let heading = |g: &crate::GroupSummary| {
         let background = (g.role == Role::Background && g.group != g.role.name()).then_some("background");
@@ -54,7 +54,7 @@ pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
         summary.groups.iter().map(|g| (heading(g), &g.flows)).collect();
     let of_foreground = summary.groups.iter().filter(|g| g.role == Role::Foreground).count();
     match &summary.foreground {
-        // A group alone in the foreground is the foreground.
+        // If one group is the whole foreground, its column suffices.
         Some(foreground) if of_foreground > 1 => columns.push(("foreground".to_owned(), foreground)),
         None if columns.len() != 1 => columns.push(("all flows".to_owned(), &summary.overall)),
         _ => {}
@@ -72,8 +72,8 @@ pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
     ]
 }
 
-/// The tables of several runs with ratios to the first: all flows, or those of the foreground where there is a
-/// background, and the fabric; then each group of the first run if it has several.
+/// Returns the tables of several runs with ratios to the first. They cover all flows, or those of the foreground if
+/// there is a background, and the fabric. If the first run has several groups, a table for each follows.
 pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let Some(first) = runs.first() else { return Vec::new() };
     let mut columns = Vec::new();
@@ -109,9 +109,8 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     grids
 }
 
-/// A row with every figure and, for a comparison (`ratios` says which figure is better), the ratio of all but the first to
-/// the first. `None` if there is
-/// no figure at all.
+/// Returns a row with every figure. In a comparison it has the ratio of each later figure to the first, and `ratios`
+/// tells which direction is better. Returns `None` if there is no figure at all.
 fn row(
     label: &'static str,
     quantity: Quantity,

@@ -1,20 +1,20 @@
-//! Numbers for people: four significant digits and the unit that suits the size.
+//! Formatting of numbers: four significant digits and a unit that suits the size.
 
-/// Picoseconds as nanoseconds. Exact to the picosecond over the first half hour (2^51 ps): times 1000, rounded, is the
-/// integer again.
+/// Converts picoseconds to nanoseconds. Exact to the picosecond within the first half hour (2^51 ps): the product
+/// with 1000, rounded, is the integer again.
 pub(crate) fn ns(ps: u64) -> f64 {
     ps as f64 / 1_000.0
 }
 
-/// How a figure is shown.
+/// Format of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
-    /// Nanoseconds.
+    /// A time in nanoseconds.
     TimeNs,
-    /// Bits per second.
+    /// A rate in bits per second.
     RateBps,
-    /// Bytes.
+    /// A size in bytes.
     Bytes,
     /// A whole number.
     Count,
@@ -25,7 +25,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// `value` as text with its unit.
+    /// Returns `value` as text with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
             Quantity::TimeNs => scaled(value, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")]),
@@ -41,7 +41,7 @@ impl Quantity {
         }
     }
 
-    /// `value` with three significant digits, without zeros at the end of a fraction.
+    /// Returns `value` with three significant digits, without trailing zeros in a fraction.
     pub fn in_short(self, value: f64) -> String {
         let scale = 10f64.powi(2 - value.abs().max(1e-300).log10().floor() as i32);
         let text = self.show((value * scale).round() / scale);
@@ -53,7 +53,7 @@ impl Quantity {
     }
 }
 
-/// Round values from `from` to `to`, `most` at most: 1, 2 or 5 times a power of ten apart.
+/// Returns at most `most` round values from `from` to `to`, at distances of 1, 2 or 5 times a power of ten.
 pub fn round_ticks(from: f64, to: f64, most: u32) -> Vec<f64> {
     let raw = (to - from) / f64::from(most.max(1));
     if raw.is_nan() || raw <= 0.0 {
@@ -67,13 +67,13 @@ pub fn round_ticks(from: f64, to: f64, most: u32) -> Vec<f64> {
 }
 
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
-    // 999.96 would be shown as 1000: what rounds up to the next unit is in that unit.
+    // 999.96 would be shown as 1000, so a value that rounds up to the next unit is shown in that unit.
     let fits = |&&(scale, _): &&(f64, &str)| value.abs() >= scale * 0.99995;
     let (scale, unit) = units.iter().rev().find(fits).unwrap_or(&units[0]);
     format!("{} {unit}", significant(value / scale))
 }
 
-/// Four significant digits for what is below 10,000, no fraction above; 0 as "0".
+/// Formats four significant digits below 10,000, no fraction above, and 0 as "0".
 fn significant(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 => 0,
@@ -98,7 +98,7 @@ fn thousands(value: f64) -> String {
     out
 }
 
-/// `value` over `base` as text: "1.234x", or a dash where there is no ratio.
+/// Returns `value` over `base` as text: "1.234x", or a dash if there is no ratio.
 pub fn ratio(value: f64, base: f64) -> String {
     if value == base {
         return "1x".to_owned();

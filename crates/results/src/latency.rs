@@ -1,14 +1,14 @@
-//! Runs whose time hangs on latency rather than on rates: fabrics of other rates look alike in them.
+//! Detection of runs dominated by latency rather than by rates. In such runs fabrics of different rates look alike.
 
 use crate::critical::StepKind;
 use crate::figures::FlowFigures;
 use crate::human::{Quantity, ns};
 use crate::records::{Direction, RunResult};
 
-/// From this share of the time of jobs on latency rules it.
+/// Share of the time of jobs from which latency dominates.
 pub const LATENCY_RULES: f64 = 0.5;
 
-/// Of what flows take on an idle network, the part that is no transmission of their bytes at the rate of a host's link.
+/// Returns the part of the flows' ideal time that is not transmission of their bytes at the rate of a host's link.
 fn share(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
     let mut rates: Vec<u64> = run
         .links
@@ -27,7 +27,7 @@ fn share(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
     (ideal_ns > 0.0).then(|| 1.0 - bytes_ns / ideal_ns)
 }
 
-/// Of the critical paths of a run's jobs, the share that is latency; `None` where there are none.
+/// Returns the share of latency in the critical paths of a run's jobs, or `None` without critical paths.
 pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
     let time_ns = |kind| {
         run.critical.iter().filter(|step| step.kind == kind).map(|step| ns(step.time_ps())).sum::<f64>()
@@ -39,7 +39,7 @@ pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
     (all_ns > 0.0).then(|| latency_ns / all_ns)
 }
 
-/// Words on a run whose jobs are that share latency, if that is much.
+/// Returns a warning if the share of latency in a run's jobs is large.
 pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
     let of_time = of_jobs.filter(|share| *share >= LATENCY_RULES)?;
     let scaled = match least_scale(&run.info.scenario_toml) {
@@ -55,7 +55,7 @@ pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
     ))
 }
 
-/// The least factor on sizes and durations of a scenario, where there is one below 1.
+/// Returns the smallest factor on sizes and durations of a scenario, if one is below 1.
 pub fn least_scale(scenario: &str) -> Option<f64> {
     let scenario: toml::Table = scenario.parse().ok()?;
     let workloads = scenario.get("workload")?.as_array()?;
@@ -71,7 +71,7 @@ mod tests {
 
     const US: u64 = 1_000_000;
 
-    /// A message of so many bytes that takes 10 us and what its bytes take at 100 Gb/s, and a computation of 5 us.
+    /// A run with a computation of 5 us, and a message that takes 10 us plus the time of its bytes at 100 Gb/s.
     fn run(bytes: u64, scale: f64) -> RunResult {
         let took_ps = 10 * US + bytes * 80;
         let step = |kind, from_ps, to_ps, ideal_ps| CriticalStep {

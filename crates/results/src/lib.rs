@@ -1,5 +1,5 @@
-//! What a run leaves behind: [records](RunResult), the [summary](Summary) computed from them, a
-//! [folder](ResultFolder) of Parquet and JSON files with a report, and tables for the terminal.
+//! Results of a run: [records](RunResult), the [summary](Summary) computed from them, a [folder](ResultFolder) of
+//! Parquet and JSON files with a report, and tables for the terminal.
 //!
 //! ```no_run
 //! use pathweave_results::{ResultFolder, RunResult, Summary, summary_table};

@@ -1,4 +1,4 @@
-//! How far runs are while they go on: `progress.json`, in the folder that is being filled.
+//! Progress of running runs: `progress.json`, in the folder that is being filled.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use crate::human::ns;
 
 /// Name of the file.
 pub const PROGRESS_FILE: &str = "progress.json";
-/// Points a curve keeps at most; then every other one goes.
+/// Largest number of points of a curve. When it is reached, every other point is removed.
 const MOST_POINTS: usize = 240;
 
-/// The runs of one command that leave one folder. `pathweave view` reads it.
+/// Progress of the runs of one command that fill one folder. `pathweave view` reads it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Progress {
     schema: &'static str,
@@ -22,26 +22,26 @@ pub struct Progress {
     pub kind: &'static str,
     /// Name of the scenario or sweep.
     pub name: String,
-    /// Seed of the runs; `None` where they have several.
+    /// Seed of the runs, or `None` if they have several.
     pub seed: Option<u64>,
-    /// The process that writes this. Where it is gone, nothing more comes.
+    /// Id of the process that writes the file. If the process is gone, there will be no more updates.
     pub process: u32,
-    /// When it was written, seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     pub written_unix_s: u64,
     /// Wall-clock time since the command began, seconds.
     pub wall_s: f64,
     /// Share of the work that is done, 0 to 1.
     pub done: f64,
-    /// Runs that are over.
+    /// Number of runs that are over.
     pub finished: usize,
-    /// Runs in all.
+    /// Number of all runs.
     pub of: usize,
-    /// Runs under way, and of a run or a comparison those that are over, too.
+    /// Running runs; for a run or a comparison also those that are over.
     pub runs: Vec<LiveRun>,
 }
 
 impl Progress {
-    /// Of `of` runs, none of which has begun.
+    /// Creates the progress of `of` runs, none of which has begun.
     pub fn new(kind: &'static str, name: String, seed: Option<u64>, of: usize) -> Self {
         Progress {
             schema: "pathweave.progress",
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Writes it into `folder`: whoever reads it finds the old text or the new one, never half of it.
+    /// Writes the file into `folder` atomically: a reader finds the old text or the new one.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         let partial = folder.join(format!(".{PROGRESS_FILE}"));
         let text = serde_json::to_vec(self).expect("plain data with text keys serialises");
@@ -67,7 +67,7 @@ impl Progress {
         fs::rename(&partial, folder.join(PROGRESS_FILE))
     }
 
-    /// Removes it from `folder`, if it is there.
+    /// Removes the file from `folder`, if it is there.
     pub fn remove(folder: &Path) -> io::Result<()> {
         for name in [PROGRESS_FILE.to_owned(), format!(".{PROGRESS_FILE}")] {
             match fs::remove_file(folder.join(name)) {
@@ -79,52 +79,52 @@ impl Progress {
     }
 }
 
-/// How far a run is, and its curves so far: sums at some instants, from which rates follow.
+/// Progress of one run, and its curves so far: cumulative sums at some instants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LiveRun {
-    /// Its name: of a comparison the scheme, of a sweep the cell and seed.
+    /// Name of the run: the scheme in a comparison, the cell and seed in a sweep.
     pub name: String,
-    /// It is over.
+    /// True once the run is over.
     pub over: bool,
-    /// Share that is done, 0 to 1.
+    /// Share of the run that is done, 0 to 1.
     pub done: f64,
-    /// Flows in all.
+    /// Number of all flows.
     pub flows: u64,
-    /// Instants of simulated time, nanoseconds.
+    /// Instants of simulated time, in nanoseconds.
     pub time_ns: Vec<f64>,
-    /// Payload bytes delivered until then.
+    /// Payload bytes delivered by each instant.
     pub bytes: Vec<u64>,
-    /// Flows that had finished.
+    /// Number of flows finished by each instant.
     pub finished: Vec<u64>,
-    /// Packets that had crossed a link each.
+    /// Number of packet-hops by each instant.
     pub packet_hops: Vec<u64>,
-    /// Least time between points.
+    /// Shortest time between points.
     #[serde(skip)]
     step_ps: u64,
     #[serde(skip)]
     last_ps: u64,
 }
 
-/// Where a run is.
+/// Progress of a run at an instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LivePoint {
     /// Simulated time, picoseconds.
     pub time_ps: u64,
-    /// Payload bytes delivered.
+    /// Payload bytes delivered so far.
     pub bytes: u64,
-    /// Flows that have finished.
+    /// Number of flows finished so far.
     pub finished: u64,
-    /// Packets that crossed a link each.
+    /// Number of packet-hops so far.
     pub packet_hops: u64,
 }
 
 impl LiveRun {
-    /// Nothing has happened.
+    /// Creates the progress of a run that has not begun.
     pub fn new(name: String) -> Self {
         LiveRun { name, ..LiveRun::default() }
     }
 
-    /// Adds a point of the curves. Where they have become many, every other one goes: sums stay exact.
+    /// Adds a point to the curves. When there are too many, every other point is removed; the sums stay exact.
     pub fn add(&mut self, at: LivePoint) {
         if at.time_ps < self.last_ps.saturating_add(self.step_ps.max(1)) {
             return;
@@ -144,7 +144,7 @@ impl LiveRun {
     }
 }
 
-/// Keeps the last and every other one before it.
+/// Keeps the last element, and every other one before it.
 fn every_other<T>(values: &mut Vec<T>) {
     let last = values.len() - 1;
     let mut place = 0;
@@ -169,7 +169,7 @@ mod tests {
         assert!((MOST_POINTS / 3..=MOST_POINTS).contains(&n), "{n}");
         assert!([run.bytes.len(), run.finished.len(), run.packet_hops.len()].iter().all(|&m| m == n));
         assert!(run.time_ns.windows(2).all(|w| w[0] < w[1]));
-        // Ten bytes a nanosecond, whatever was left out.
+        // Ten bytes a nanosecond, whatever was removed.
         assert!(run.time_ns.iter().zip(&run.bytes).all(|(t, b)| t * 10.0 == *b as f64));
         assert!(run.time_ns[n - 1] > 9_800.0);
     }

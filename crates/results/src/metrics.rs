@@ -1,5 +1,5 @@
-//! The rows of every table: label, unit, and where in the summary the figure is. The terminal and the report show
-//! these and no others.
+//! Rows of every table: label, unit, and access to the figure in the summary. The terminal and the report show these
+//! rows and no others.
 
 use crate::human::Quantity;
 use crate::records::Direction;
@@ -7,56 +7,57 @@ use crate::summary::{FlowSummary, Summary};
 
 /// A figure of a set of flows.
 pub struct FlowMetric {
-    /// What it is.
+    /// Label of the row.
     pub label: &'static str,
-    /// How it is shown.
+    /// Format of the figure.
     pub quantity: Quantity,
-    /// Which of two is better.
+    /// Direction of the better figure.
     pub better: Better,
-    /// The figure; `None` where there is none (no flow finished).
+    /// Returns the figure, or `None` if there is none (no flow finished).
     pub get: fn(&FlowSummary) -> Option<f64>,
 }
 
 /// A figure of a run.
 pub struct RunMetric {
-    /// What it is.
+    /// Label of the row.
     pub label: &'static str,
-    /// How it is shown.
+    /// Format of the figure.
     pub quantity: Quantity,
-    /// Which of two is better.
+    /// Direction of the better figure.
     pub better: Better,
-    /// The figure.
+    /// Returns the figure, or `None` if there is none.
     pub get: fn(&Summary) -> Option<f64>,
 }
 
-/// Which of two figures is better.
+/// Direction of the better of two figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
-    /// The lower.
+    /// Lower is better.
     Lower,
-    /// The higher.
+    /// Higher is better.
     Higher,
-    /// Neither: it says what the load was, or what it cost to simulate.
+    /// Neither is better: the figure describes the load, or the cost of the simulation.
     Neither,
 }
 
-/// A figure of a run under a name for files: label and unit in lower case, "FCT P99" is `fct_p99_ns`.
+/// A figure of a run with a name for files, made from label and unit in lower case: "FCT P99" is `fct_p99_ns`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name.
+    /// Name for files.
     pub name: String,
-    /// What it is, for people.
+    /// Label for people.
     pub label: &'static str,
-    /// How it is shown.
+    /// Format of the figure.
     pub quantity: Quantity,
-    /// Which of two is better.
+    /// Direction of the better figure.
     pub better: Better,
-    /// The figure; `None` where the run has none.
+    /// Value of the figure, or `None` if the run has none.
     pub value: Option<f64>,
 }
 
-/// Every figure of a run that tables show, of the flows it is about. The same ones in the same order for every run.
+/// Returns every figure of a run that tables show, for the measured flows. All runs have the same figures in the same
+/// order.
 pub fn figures(summary: &Summary) -> Vec<Figure> {
     let of = |label, quantity, better, value| Figure {
         name: name(label, quantity),
@@ -70,7 +71,7 @@ pub fn figures(summary: &Summary) -> Vec<Figure> {
     flows.chain(run).collect()
 }
 
-/// A label and the unit of its figure as the name of a column.
+/// Returns the column name of a figure, from its label and unit.
 fn name(label: &str, quantity: Quantity) -> String {
     let lower = label.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && !".'".contains(c));
@@ -108,14 +109,14 @@ impl RunMetric {
     }
 }
 
-/// A figure that means nothing unless a flow finished.
+/// Returns a figure that has no meaning unless a flow finished.
 fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
     (flows.finished > 0).then_some(value)
 }
 
 use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
 
-/// Rows on flows.
+/// Rows about flows.
 pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Flows", Count, |f| Some(f.count as f64)).neither(),
     flow("Unfinished", Count, |f| Some(f.unfinished as f64)),
@@ -145,7 +146,7 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Out-of-order degree max", Count, |f| of_any(&f.ooo_degree_packets, |of| of.max)),
 ];
 
-/// Rows on the fabric and the run.
+/// Rows about the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
     run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
     run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
@@ -170,17 +171,17 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Packet-hops", Count, |s| s.run.packet_hops.map(|n| n as f64)).neither(),
 ];
 
-/// A figure of something that most runs do not have.
+/// Returns a count that is zero in most runs, or `None` if it is zero.
 fn if_any(count: u64) -> Option<f64> {
     (count > 0).then_some(count as f64)
 }
 
-/// A figure of values, where there are any.
+/// Returns a figure of a distribution, or `None` if it has no values.
 fn of_any(of: &crate::stats::Distribution, get: fn(&crate::stats::Distribution) -> f64) -> Option<f64> {
     (of.count > 0).then(|| get(of))
 }
 
-/// The mean of what most runs do not have.
+/// Returns the mean of a distribution that most runs lack.
 fn some(of: &crate::stats::Distribution) -> Option<f64> {
     (of.count > 0).then_some(of.mean)
 }
@@ -189,7 +190,7 @@ fn jobs(summary: &Summary) -> Option<&crate::stats::Distribution> {
     (summary.jobs.completion_ns.count > 0).then_some(&summary.jobs.completion_ns)
 }
 
-/// Mean utilisation over links of hosts, or over all others.
+/// Returns the mean utilisation over links of hosts, or over all other links.
 fn tier_mean(summary: &Summary, of_hosts: bool) -> Option<f64> {
     let chosen = || {
         summary

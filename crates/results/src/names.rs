@@ -1,4 +1,4 @@
-//! Enums whose variants have a stable text name (in files) and a meaning (in docs), defined once.
+//! Enums whose variants have a stable text name (in files) and a meaning (in the documentation), both defined once.
 
 /// Declares a fieldless enum with `ALL`, `name` and `meaning`. The doc line of a variant is its meaning.
 macro_rules! named_enum {
@@ -12,11 +12,11 @@ macro_rules! named_enum {
         impl $enum {
             /// Every variant, in order of declaration.
             pub const ALL: &'static [$enum] = &[$($enum::$variant,)+];
-            /// The stable name used in result files.
+            /// Returns the stable name used in result files.
             pub const fn name(self) -> &'static str {
                 match self { $($enum::$variant => $name,)+ }
             }
-            /// What it means, for documentation.
+            /// Returns the meaning, for the documentation.
             pub fn meaning(self) -> &'static str {
                 match self { $($enum::$variant => $doc.trim_ascii(),)+ }
             }

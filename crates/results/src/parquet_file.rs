@@ -1,4 +1,4 @@
-//! Records to a Parquet file, driven by the column tables.
+//! Parquet files of records, written from the column tables.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -20,11 +20,12 @@ use crate::columns_of_waits::WAITS;
 use crate::exposure::layers;
 use crate::records::{RunInfo, RunResult};
 
-/// Records a row group: what is held in memory beside the records themselves is one column of these plus the
-/// compressed row group.
+/// Number of records in a row group. Writing takes the memory of one column of a row group and of the compressed row
+/// group, besides the records.
 pub(crate) const ROWS_A_GROUP: usize = 1 << 16;
 
-/// Version of the columns; rises when one is renamed, removed or changes meaning. Since 2 the time of an iteration is its period.
+/// Version of the columns. It is incremented when a column is renamed, removed or changes its meaning. Since version
+/// 2 the time of an iteration is its period.
 pub(crate) const SCHEMA_VERSION: u32 = 2;
 
 /// A table of a run.
@@ -34,7 +35,7 @@ pub enum RunTable {
     Flows,
     /// One row a job.
     Jobs,
-    /// One row a computation, part in a collective, or run of messages of a host.
+    /// One row an activity of a host: a computation, a part in a collective, or overlapping messages of one label.
     Activities,
     /// One row a collective.
     Collectives,
@@ -42,7 +43,7 @@ pub enum RunTable {
     Layers,
     /// One row a step of a job's critical path.
     Critical,
-    /// One row a thing that one of the slowest flows spent time on.
+    /// One row a link or cause on which one of the slowest flows spent time.
     Waits,
     /// One row a directed link.
     Links,
@@ -67,7 +68,7 @@ impl RunTable {
         RunTable::Events,
     ];
 
-    /// The name of its file in the folder of a run.
+    /// Returns the file name of the table in the folder of a run.
     pub const fn file(self) -> &'static str {
         match self {
             RunTable::Flows => "flows.parquet",
@@ -84,7 +85,7 @@ impl RunTable {
     }
 }
 
-/// A table of a run as the bytes of its Parquet file.
+/// Encodes a table of a run as a Parquet file.
 pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetError> {
     write_table_to(Vec::new(), run, table)
 }
@@ -95,12 +96,12 @@ pub(crate) fn write_table(path: &Path, run: &RunResult, table: RunTable) -> Resu
     finish_file(file)
 }
 
-/// A new file that is written through a buffer.
+/// Creates a file with a write buffer.
 pub(crate) fn new_file(path: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::with_capacity(1 << 20, File::create(path)?))
 }
 
-/// Has all of it on the disk.
+/// Flushes a file to disk.
 pub(crate) fn finish_file(file: BufWriter<File>) -> Result<(), ParquetError> {
     file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(())
@@ -134,16 +135,16 @@ fn write_to<W: io::Write + Send, R>(
     table.finish(&run.info)
 }
 
-/// A table on its way into a file.
+/// A table that is being written to a file.
 pub(crate) struct Table<W: io::Write + Send, R: 'static> {
     writer: SerializedFileWriter<W>,
     columns: &'static [Column<R>],
-    /// By column: the texts that its rows share.
+    /// Texts that the rows of each column share.
     labels: Vec<Vec<ByteArray>>,
 }
 
 impl<W: io::Write + Send, R> Table<W, R> {
-    /// Without rows. `run` has its names.
+    /// Creates a table without rows. `run` provides the names for labels.
     pub(crate) fn new(out: W, run: &RunResult, columns: &'static [Column<R>]) -> Result<Self, ParquetError> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -156,7 +157,7 @@ impl<W: io::Write + Send, R> Table<W, R> {
         })
     }
 
-    /// Adds these rows as a group of their own.
+    /// Adds these rows as one row group.
     pub(crate) fn add(&mut self, run: &RunResult, rows: &[R]) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for (column, labels) in self.columns.iter().zip(&self.labels) {
@@ -168,7 +169,7 @@ impl<W: io::Write + Send, R> Table<W, R> {
         Ok(())
     }
 
-    /// Adds what is known of the run now that it is over.
+    /// Completes the file with the metadata of the run, which is over now.
     pub(crate) fn finish(mut self, info: &RunInfo) -> Result<W, ParquetError> {
         for (key, value) in [
             ("schema_version", SCHEMA_VERSION.to_string()),
@@ -204,7 +205,7 @@ fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {
     Ok(Arc::new(Type::group_type_builder("record").with_fields(fields).build()?))
 }
 
-/// The texts of a label column, shared by all its rows.
+/// Returns the texts of a label column, shared by all its rows.
 fn labels_of<R>(column: &Column<R>, run: &RunResult) -> Vec<ByteArray> {
     match column.get {
         Get::Label(labels, _) => labels(run).into_iter().map(|s| ByteArray::from(s.into_bytes())).collect(),
@@ -219,7 +220,7 @@ fn write_column<R>(
     labels: &[ByteArray],
     rows: &[R],
 ) -> Result<(), ParquetError> {
-    // Parquet has signed integers only; the logical type says that the bits are unsigned.
+    // Parquet has signed integers only. The logical type marks the bits as unsigned.
     match column.get {
         Get::U32(get) => {
             let (values, levels) = collect(column, rows.iter().map(|r| get(run, r).map(u32::cast_signed)));
@@ -241,7 +242,7 @@ fn write_column<R>(
     Ok(())
 }
 
-/// The values that are there and, for a nullable column, a definition level a row (1: there is a value).
+/// Returns the values that are present and, for a nullable column, a definition level a row (1: present).
 fn collect<R, T>(
     column: &Column<R>,
     rows: impl ExactSizeIterator<Item = Option<T>>,

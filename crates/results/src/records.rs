@@ -1,8 +1,8 @@
-//! What a run observes, as plain data. The simulator fills these; writers, summaries, the report and the
-//! documentation derive from them and from nothing else.
+//! Records of a run, as plain data. The simulator fills them. Writers, summaries, the report and the documentation
+//! derive from them only.
 //!
-//! Times are picoseconds since the start of the run. Links are directed, so that a link also names the egress
-//! port that feeds it: there is one queue a link.
+//! Times are picoseconds since the start of the run. Links are directed, so a link also identifies the egress port
+//! that feeds it: there is one queue a link.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +24,21 @@ kinds! {
     "object": BalancingTotals;
 }
 
-/// Everything a run leaves behind.
+/// All results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// The run and how it ended.
     pub info: RunInfo,
-    /// One record a flow (a message), finished or not. Empty where they went elsewhere while the run went on: see
+    /// One record a flow (a message), finished or not. Empty if records were streamed out during the run: see
     /// [`RunResult::figures`].
     pub flows: Vec<FlowRecord>,
-    /// What is kept of flows whose records went elsewhere.
+    /// State of flows whose records were streamed out.
     pub streamed: Option<Box<FlowFigures>>,
-    /// What was averaged over samples for each group; `groups[i]` is of `info.groups[i]`. Empty without samples.
+    /// Averages over samples for each group; `groups[i]` is of `info.groups[i]`. Empty without samples.
     pub groups: Vec<GroupTotals>,
     /// Samples over time, in order of time.
     pub series: Vec<SeriesSample>,
-    /// Things that happened, in order of time.
+    /// Events, in order of time.
     pub events: Vec<EventRecord>,
     /// Events beyond the recording limit of the run, counted by kind but not kept.
     pub events_not_recorded: BTreeMap<EventKind, u64>,
@@ -48,32 +48,34 @@ pub struct RunResult {
     pub links: Vec<LinkTotals>,
     /// One record a job: a graph of messages that completes as a whole; `jobs[i].job == i`.
     pub jobs: Vec<JobRecord>,
-    /// What workloads call what hosts did.
+    /// Labels that workloads give to activities.
     pub labels: Vec<ActivityLabel>,
-    /// What hosts did, as far as their workloads have a word for it: by host, and by start at each.
+    /// Activities of hosts, as far as their workloads label them: by host, and by start at each host.
     pub activities: Vec<ActivityRecord>,
-    /// What each job waited for: the chain of computations and messages that its last one ended, by job and in order.
+    /// Critical paths of jobs, by job and in order: chains of computations and messages, each of which ends with the
+    /// job's last one.
     pub critical: Vec<CriticalStep>,
-    /// Where the slowest flows spent their time: by flow, the slowest first. Empty where nothing was sampled.
+    /// Waits of the slowest flows: by flow, the slowest first. Empty without samples.
     pub waits: Vec<WaitRecord>,
-    /// What load balancing in the switches did.
+    /// Counters of load balancing in the switches.
     pub balancing: BalancingTotals,
     /// One record an external switch with a middlebox.
     pub middleboxes: Vec<MiddleboxTotals>,
-    /// Data packets as they left their hosts, where that is observed.
+    /// Departures of data packets from their hosts, if they are observed.
     pub departures: Departures,
 }
 
 impl RunResult {
-    /// What is counted or measured of packets; `None` where there were none.
+    /// Returns a value that is counted or measured on packets, or `None` if there were none.
     pub(crate) fn of_packets<T>(&self, value: T) -> Option<T> {
         (self.info.fidelity == Fidelity::Packet).then_some(value)
     }
-    /// The flows that the run is about.
+    /// Iterates over the flows that the run measures.
     pub fn foreground(&self) -> impl Iterator<Item = &FlowRecord> {
         self.flows.iter().filter(|flow| self.info.role(flow.group) == Role::Foreground)
     }
-    /// Until when the record of events of these kinds is complete, picoseconds; `None` if to the end.
+    /// Returns the time in picoseconds until which the record of events of these kinds is complete, or `None` if it
+    /// is complete to the end.
     pub fn recorded_until_ps(&self, kinds: &[EventKind]) -> Option<u64> {
         let cut = kinds.iter().filter(|kind| self.events_not_recorded.get(kind).is_some_and(|&n| n > 0));
         let last = |kind| self.events.iter().rfind(|event| event.kind == kind).map_or(0, |e| e.time_ps);
@@ -81,10 +83,10 @@ impl RunResult {
     }
 }
 
-/// The run and how it ended.
+/// The run, and its end.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
-    /// Name of the scenario (or of the variant of it, in a comparison).
+    /// Name of the scenario, or of its variant in a comparison.
     pub name: String,
     /// Version of the program.
     pub version: String,
@@ -96,15 +98,15 @@ pub struct RunInfo {
     pub schemes: Vec<String>,
     /// Workload group names; [`FlowRecord::group`] is an index into it.
     pub groups: Vec<String>,
-    /// What each group is to the run; those not listed are foreground.
+    /// Role of each group; groups without an entry are foreground.
     pub roles: Vec<Role>,
-    /// What moved through the network.
+    /// Model of the traffic.
     pub fidelity: Fidelity,
-    /// Where that was no packets, reasons why this run is outside of what the model was measured for; for people.
+    /// With flow fidelity: reasons why the run is outside of the range in which the model was measured, for people.
     pub outside: Vec<String>,
-    /// Where that was no packets, how far it was from a run of packets of its beginning, if one was made.
+    /// With flow fidelity: errors against a packet simulation of the beginning of the run, if one was made.
     pub calibration: Option<Calibration>,
-    /// How many ranks that are alike each recorded rank stands for, where they were run once.
+    /// Number of identical ranks that each recorded rank represents, if identical ranks were simulated once.
     pub stands_for: Option<u32>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
@@ -116,32 +118,32 @@ pub struct RunInfo {
     pub cpu_s: f64,
     /// Simulator events executed.
     pub events: u64,
-    /// Packets crossing one link each, data and control.
+    /// Packet-hops, data and control.
     pub packet_hops: u64,
-    /// Peak resident memory of the process, bytes; 0 where unknown.
+    /// Peak resident memory of the process, bytes; 0 if unknown.
     pub peak_rss_bytes: u64,
-    /// Why the run ended.
+    /// Reason why the run ended.
     pub ended: EndReason,
-    /// More on why, for people; may be empty. For a PFC deadlock: the cycle of ports.
+    /// Details of that reason, for people; may be empty. For a PFC deadlock: the cycle of ports.
     pub ended_detail: String,
 }
 
-/// How far a run of flows is from packets, measured on a run of packets of its beginning. Where one number was fitted on the
-/// messages of its first half, errors are those of the others.
+/// Errors of a run with flow fidelity, measured against a packet simulation of the beginning of the run. If an
+/// efficiency was fitted on the messages of the first half, the errors are those of the other messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Simulated time of the run of packets, picoseconds.
+    /// Simulated time of the packet simulation, in picoseconds.
     pub prefix_ps: u64,
-    /// Share of the capacity of links that is used, as fitted; `None` where nothing was fitted.
+    /// Share of the capacity of links that is used, as fitted, or `None` if nothing was fitted.
     pub efficiency: Option<f64>,
-    /// Messages whose errors these are.
+    /// Number of messages on which the errors were measured.
     pub held_out: u64,
-    /// When as many messages were over with flows as with packets at the end of these, or the time of jobs where all was run,
-    /// over the same with packets, less 1; `None` where a number was fitted.
+    /// Error of a time against packets: the time at which the same number of messages is over, or the time of jobs if
+    /// all was run. It is the ratio less 1; `None` if an efficiency was fitted.
     pub time_error: Option<f64>,
-    /// Of these, the mean completion time with flows over that with packets, less 1.
+    /// Error of the mean completion time of these messages against packets: the ratio less 1.
     pub mean_error: f64,
-    /// The same of the 99th percentile.
+    /// Error of the 99th percentile of the completion time, likewise.
     pub p99_error: f64,
 }
 
@@ -166,11 +168,11 @@ impl Calibration {
 }
 
 impl RunInfo {
-    /// The run was cut short: what is missing says nothing about the schemes.
+    /// Returns true if the run was cut short. Its missing results then say nothing about the schemes.
     pub fn partial(&self) -> bool {
         !matches!(self.ended, EndReason::Completed | EndReason::TimeLimit)
     }
-    /// What the figures are to be taken for, where they are not those of packets.
+    /// Returns a description of the figures if they are not from packets.
     pub fn label(&self) -> String {
         match self.fidelity {
             Fidelity::Packet => String::new(),
@@ -185,44 +187,44 @@ impl RunInfo {
             }
         }
     }
-    /// What a group is to the run.
+    /// Returns the role of a group.
     pub fn role(&self, group: u16) -> Role {
         self.roles.get(usize::from(group)).copied().unwrap_or_default()
     }
-    /// Some groups are background.
+    /// Returns true if some groups are background.
     pub fn has_background(&self) -> bool {
         self.roles.contains(&Role::Background)
     }
-    /// The digest as 16 hexadecimal digits.
+    /// Returns the digest as 16 hexadecimal digits.
     pub fn digest_hex(&self) -> String {
         format!("{:016x}", self.digest)
     }
 }
 
 named_enum! {
-    /// What moves through the network of a run.
+    /// Model of the traffic of a run.
     #[derive(Default)]
     Fidelity {
-        /// Packets, each of them.
+        /// Every packet is simulated.
         #[default] Packet = "packet",
-        /// Flows: messages as fluids that share links.
+        /// Messages are simulated as fluid flows that share links.
         Flow = "flow",
     }
 }
 
 named_enum! {
-    /// What a workload group is to the run.
+    /// Role of a workload group in the run.
     #[derive(Default)]
     Role {
-        /// What is measured: the run ends when it is done.
+        /// The group is measured. The run ends when the foreground is done.
         #[default] Foreground = "foreground",
-        /// What is in its way: it is cut off when the foreground is done, and reported apart.
+        /// The group is competing traffic. It is cut off when the foreground is done, and reported separately.
         Background = "background",
     }
 }
 
 named_enum! {
-    /// Why a run ended.
+    /// Reason why a run ended.
     #[derive(Default)]
     EndReason {
         /// Every flow finished or failed.
@@ -250,38 +252,39 @@ macro_rules! flow_record {
         /// One flow: a message from a host to another.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
         pub struct FlowRecord {
-            /// Its number in the canonical order of messages (by start, hosts and size), which does not depend on how a scenario
-            /// orders its groups.
+            /// Number of the flow in the canonical order of messages (by start, hosts and size), which does not
+            /// depend on the order of groups in a scenario.
             pub flow: u32,
             /// Workload group, an index into [`RunInfo::groups`].
             pub group: u16,
             /// Scheme, an index into [`RunInfo::schemes`].
             pub scheme: u16,
-            /// Job it belongs to, an index into [`RunResult::jobs`].
+            /// Job of the flow, an index into [`RunResult::jobs`].
             pub job: Option<u32>,
-            /// What its workload calls it, an index into [`RunResult::labels`].
+            /// Label of the flow, an index into [`RunResult::labels`].
             pub label: Option<u32>,
             /// Sending host.
             pub src_host: u32,
             /// Receiving host.
             pub dst_host: u32,
-            /// Bytes of the message, headers not counted.
+            /// Bytes of the message, without headers.
             pub size_bytes: u64,
-            /// When it was posted.
+            /// Time at which the message was posted.
             pub start_ps: u64,
-            /// When the receiver had its last byte.
+            /// Time at which the receiver had the last byte.
             pub finish_ps: Option<u64>,
-            /// When the sender knew that.
+            /// Time at which the sender had the acknowledgement of the last byte.
             pub acked_ps: Option<u64>,
             /// Completion time on an idle network, from post to last byte.
             pub ideal_fct_ps: u64,
-            /// The same to the acknowledgement of the last byte at the sender; `None` where nothing is acknowledged.
+            /// Ideal time to the acknowledgement of the last byte at the sender; `None` for flows without
+            /// acknowledgements.
             pub ideal_acked_ps: Option<u64>,
             $( #[doc = $first_meaning] pub $first: $first_type, )*
-            /// Largest out-of-order degree: how many packets a late one was behind the latest received.
+            /// Largest out-of-order degree: the distance in packets of a late packet behind the latest received one.
             pub ooo_degree_max: u32,
             $( #[doc = $second_meaning] pub $second: $second_type, )*
-            /// How it ended.
+            /// Final state of the flow.
             pub status: FlowStatus,
         }
     };
@@ -289,42 +292,42 @@ macro_rules! flow_record {
 flow_counters!(flow_record);
 
 impl FlowRecord {
-    /// Flow completion time: post to last byte at the receiver, picoseconds.
+    /// Returns the flow completion time: post to last byte at the receiver, in picoseconds.
     pub fn fct_ps(&self) -> Option<u64> {
         Some(self.finish_ps? - self.start_ps)
     }
-    /// Completion time over that on an idle network.
+    /// Returns the completion time over that on an idle network.
     pub fn slowdown(&self) -> Option<f64> {
         (self.ideal_fct_ps > 0).then_some(self.fct_ps()? as f64 / self.ideal_fct_ps as f64)
     }
-    /// Time from post to the acknowledgement of the last byte at the sender, picoseconds.
+    /// Returns the time from post to the acknowledgement of the last byte at the sender, in picoseconds.
     pub fn acked_fct_ps(&self) -> Option<u64> {
         Some(self.acked_ps? - self.start_ps)
     }
-    /// That time over the same on an idle network.
+    /// Returns the time to the last acknowledgement over the same on an idle network.
     pub fn acked_slowdown(&self) -> Option<f64> {
         let ideal_ps = self.ideal_acked_ps.filter(|&ps| ps > 0)?;
         Some(self.acked_fct_ps()? as f64 / ideal_ps as f64)
     }
-    /// Bytes of the message over its completion time, bits per second.
+    /// Returns the bytes of the message over its completion time, in bits per second.
     pub fn goodput_bps(&self) -> Option<f64> {
         let fct_ps = self.fct_ps().filter(|&fct| fct > 0)?;
         Some(self.size_bytes as f64 * 8.0 * 1e12 / fct_ps as f64)
     }
 }
 
-/// What the queue pairs of a group did, averaged over samples and queue pairs.
+/// Averages over samples and queue pairs of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GroupTotals {
-    /// Rate that the policy allowed while there was data to send or in flight; `None` without such a sample, or where
+    /// Rate that the policy allowed while there was data to send or in flight. `None` without such a sample, or if
     /// policies set no rate.
     pub policy_rate_bps: Option<f64>,
-    /// Bytes held at the receiver ahead of a gap, all packets taken as full; `None` without a sample.
+    /// Bytes held at the receiver ahead of a gap, all packets counted as full; `None` without a sample.
     pub held_bytes: Option<f64>,
 }
 
 named_enum! {
-    /// How a flow ended.
+    /// Final state of a flow.
     #[derive(Default)]
     FlowStatus {
         /// The run ended before the flow did.
@@ -343,45 +346,48 @@ named_enum! {
 /// A job: messages and compute delays that depend on each other and complete as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRecord {
-    /// Its number.
+    /// Number of the job.
     pub job: u32,
-    /// Its name.
+    /// Name of the job.
     pub name: String,
     /// Workload group, an index into [`RunInfo::groups`].
     pub group: u16,
-    /// When its first message or delay could start.
+    /// Time at which the first message or delay of the job could start.
     pub start_ps: u64,
-    /// When the iteration or round that it follows was over; `None` where it follows none.
+    /// End of the iteration or round that the job follows, or `None` if it follows none.
     pub before_ps: Option<u64>,
-    /// When its last one was over.
+    /// Time at which the last message or delay of the job was over.
     pub finish_ps: Option<u64>,
-    /// What it would take if messages took no time: its computations, delays, and starts. 0 in a run without computations.
+    /// Time of the job if messages took no time: its computations, delays, and starts. 0 in a run without
+    /// computations.
     pub compute_ps: u64,
-    /// Size of the collective it is, as nccl-tests count it; `None` where it is none.
+    /// Size of the collective as nccl-tests count it, or `None` if the job is no collective.
     pub size_bytes: Option<u64>,
-    /// What its bus bandwidth counts, likewise.
+    /// Bytes from which the bus bandwidth is computed, likewise.
     pub bus_bytes: Option<u64>,
 }
 
 impl JobRecord {
-    /// From when its time counts: its start, or the end of the iteration that it follows, whichever is later. Times of successive
-    /// iterations then add up to the time of all, although ranks begin the next one at different instants.
+    /// Returns the time from which the job counts: its start, or the end of the iteration that it follows, whichever
+    /// is later. The times of successive iterations then add up to the total, although ranks begin the next one at
+    /// different instants.
     pub fn from_ps(&self) -> u64 {
         self.before_ps.map_or(self.start_ps, |before_ps| before_ps.max(self.start_ps))
     }
-    /// How long it took: the period of iterations that overlap, which is shorter than the time from their start to their end.
+    /// Returns the duration of the job. For overlapping iterations this is their period, which is shorter than the
+    /// time from start to end.
     pub fn completion_ps(&self) -> Option<u64> {
         Some(self.finish_ps?.saturating_sub(self.from_ps()))
     }
-    /// Time it took beyond what it would take if messages took none: communication that nothing hid.
+    /// Returns the time of the job beyond that without communication: exposed communication.
     pub fn exposed_ps(&self) -> Option<u64> {
         Some(self.completion_ps()?.saturating_sub(self.compute_ps))
     }
-    /// Its size over the time it took, bits per second.
+    /// Returns the size of the collective over the duration, in bits per second.
     pub fn algorithm_bandwidth_bps(&self) -> Option<f64> {
         self.bandwidth_bps(self.size_bytes?)
     }
-    /// What the busiest link must carry at least over the time it took, bits per second.
+    /// Returns the bytes that the busiest link must carry at least, over the duration, in bits per second.
     pub fn bus_bandwidth_bps(&self) -> Option<f64> {
         self.bandwidth_bps(self.bus_bytes?)
     }
@@ -394,22 +400,23 @@ impl JobRecord {
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeInfo {
-    /// Its number.
+    /// Number of the node.
     pub node: u32,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it is.
+    /// Kind of the node.
     pub kind: NodeKind,
-    /// Height of a switch, as topologies count: ToRs and leaves 0, aggregation switches and spines 1, cores 2. Hosts have 0, too.
+    /// Height of a switch in the topology: ToRs and leaves 0, aggregation switches and spines 1, cores 2. Hosts have
+    /// 0, too.
     pub tier: u8,
-    /// Pod (or site, or group) it belongs to.
+    /// Pod (or site, or group) of the node.
     pub pod: Option<u32>,
 }
 
 named_enum! {
-    /// What a node is.
+    /// Kind of a node.
     NodeKind {
-        /// An end of the fabric.
+        /// A host, at an end of the fabric.
         Host = "host",
         /// A switch.
         Switch = "switch",
@@ -419,28 +426,28 @@ named_enum! {
 }
 
 described! {
-    /// What load balancing in the switches did, all switches together. All zero where they hash.
+    /// Counters of load balancing in the switches, summed over all switches. All zero if switches hash.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
     pub struct BalancingTotals {
         /// Flowlets begun.
         pub flowlets: u64,
-        /// Times a switch sent a flow another way than before.
+        /// Number of times that a switch changed the path of a flow, or sent a packet on a detour.
         pub reroutes: u64,
-        /// Packets switches held until those before them had come.
+        /// Packets that switches held until the packets before them had arrived.
         pub held_packets: u64,
-        /// Packets that overtook others and were not held, for want of a queue.
+        /// Packets that overtook others and were not held, because no queue was free.
         pub unheld_packets: u64,
-        /// Queues of held packets emptied because the awaited packet was overdue.
+        /// Queues of held packets that were flushed because the awaited packet was overdue.
         pub late_flushes: u64,
         /// Packets of flows for which a switch's table had no room.
         pub untracked_packets: u64,
-        /// Packets that switches sent each other.
+        /// Packets sent between switches.
         pub message_packets: u64,
     }
 }
 
 named_enum! {
-    /// Where a link leads.
+    /// Direction of a link.
     #[derive(Default)]
     Direction {
         /// Away from the hosts.
@@ -454,7 +461,7 @@ named_enum! {
 }
 
 impl Direction {
-    /// Of a link between nodes, each given by whether it is a host, and its tier.
+    /// Returns the direction of a link between two nodes, given by kind and tier.
     pub fn between(from: (NodeKind, u8), to: (NodeKind, u8)) -> Self {
         let height = |(kind, tier): (NodeKind, u8)| (kind != NodeKind::Host, tier);
         match height(from).cmp(&height(to)) {
@@ -465,20 +472,20 @@ impl Direction {
     }
 }
 
-/// A directed link with the egress port that feeds it, and what it carried.
+/// A directed link with the egress port that feeds it, and its totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkTotals {
-    /// Its number.
+    /// Number of the link.
     pub link: u32,
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Node it leaves.
+    /// Node that the link leaves.
     pub from_node: u32,
-    /// Node it enters.
+    /// Node that the link enters.
     pub to_node: u32,
     /// The higher tier of its two ends: 0 for links of hosts, 1 between ToR and aggregation, and so on.
     pub tier: u8,
-    /// Where it leads.
+    /// Direction of the link.
     pub direction: Direction,
     /// Rate without faults, bits per second.
     pub rate_bps: u64,
@@ -486,24 +493,24 @@ pub struct LinkTotals {
     pub tx_bytes: u64,
     /// Packets sent, data and control.
     pub tx_packets: u64,
-    /// Time it was sending.
+    /// Time for which the link was sending.
     pub busy_ps: u64,
     /// Packets dropped at its egress port or on it.
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced at its egress port.
     pub ecn_marked_packets: u64,
-    /// Packets of which its egress port, for want of room, sent the header alone.
+    /// Packets of which the egress port sent only the header, for want of room.
     pub trimmed_packets: u64,
-    /// Times PFC paused it (XOFF from the far end).
+    /// Number of PFC pauses (XOFF from the far end).
     pub pfc_pauses: u64,
-    /// Time it was paused, summed over priority classes.
+    /// Time for which the link was paused, summed over priority classes.
     pub paused_ps: u64,
-    /// Largest egress queue seen, bytes.
+    /// Largest egress queue, bytes.
     pub max_queue_bytes: u64,
 }
 
 impl LinkTotals {
-    /// Fraction of `simulated_ps` it was sending.
+    /// Returns the fraction of `simulated_ps` for which the link was sending.
     pub fn utilisation(&self, simulated_ps: u64) -> f64 {
         if simulated_ps == 0 { 0.0 } else { self.busy_ps as f64 / simulated_ps as f64 }
     }

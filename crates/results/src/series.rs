@@ -1,48 +1,48 @@
-//! Samples over time, and what it means that there is none.
+//! Samples over time, and the meaning of a missing sample.
 
 use crate::names::named_enum;
 
-/// One sample of something that varies over time.
+/// One sample of a quantity that varies over time.
 #[derive(Clone, Copy, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SeriesSample {
-    /// When.
+    /// Time of the sample.
     pub time_ps: u64,
     /// The value, in the unit of `kind`.
     pub value: f64,
-    /// Of what; see [`SeriesKind`].
+    /// Sampled entity; see [`SeriesKind`].
     pub entity: u32,
-    /// A path; 0 where the entity is whole.
+    /// Number of a path, or 0 if the whole entity is sampled.
     pub index: u16,
-    /// What was sampled.
+    /// Sampled quantity.
     pub kind: SeriesKind,
 }
 
 named_enum! {
-    /// What a sample is about. The name ends in its unit.
+    /// Sampled quantity. The name ends in its unit.
     SeriesKind {
-        /// Nanoseconds since the instant before: every instant that was sampled has one such row, of entity 0.
+        /// Nanoseconds since the previous instant. Every sampled instant has one such row, of entity 0.
         Interval = "interval_ns",
         /// Bytes waiting in the egress queue of link `entity`.
         QueueBytes = "queue_bytes",
-        /// Fraction of the interval link `entity` was busy, 0 to 1.
+        /// Fraction of the interval in which link `entity` was busy, 0 to 1.
         LinkUtilisation = "link_utilisation_ratio",
-        /// Payload bits per second host `entity` received in the interval.
+        /// Payload bits per second that host `entity` received in the interval.
         HostRateBps = "host_rate_bps",
-        /// Sending rate the policy of flow `entity` allows, summed over its queue pairs, bits per second.
+        /// Sending rate that the policy of flow `entity` allows, summed over its queue pairs, bits per second.
         PolicyRateBps = "policy_rate_bps",
         /// Bytes flow `entity` has in flight, headers included.
         InflightBytes = "inflight_bytes",
-        /// Different paths that the packets of flow `entity` in flight have taken, of each of its queue pairs.
+        /// Number of distinct paths of the packets in flight of flow `entity`, for each queue pair.
         InflightPaths = "inflight_paths_count",
-        /// Bytes the receiver of flow `entity` holds ahead of a gap.
+        /// Bytes that the receiver of flow `entity` holds ahead of a gap.
         HeldBytes = "held_bytes",
-        /// Fraction of what arrived of flow `entity` in the interval that came by path `index` (queue pair, of several); the 32 largest.
+        /// Share of path `index` (queue pair, if several) in the packets of flow `entity` that arrived; the 32 largest.
         PathShare = "path_share_ratio",
     }
 }
 
 named_enum! {
-    /// What time a sample is of.
+    /// Span of time that a sample covers.
     Span {
         /// The value at the instant.
         Instant = "instant",
@@ -52,21 +52,21 @@ named_enum! {
 }
 
 named_enum! {
-    /// What was where an entity has no sample at an instant that was sampled.
+    /// Value of an entity without a sample at a sampled instant.
     Missing {
-        /// Every instant has one.
+        /// There is always a sample.
         Never = "never",
-        /// Zero: nothing waited, nothing moved.
+        /// Zero: no packet waited or moved.
         Zero = "zero",
-        /// Nothing to sample: the flow was not active, or its policy sets no rate.
+        /// No value: the flow was not active, or its policy sets no rate.
         Nothing = "nothing",
-        /// Zero if other paths of the flow have a sample at this instant; else nothing of the flow arrived.
+        /// Zero if other paths of the flow have a sample at this instant; otherwise no packet of the flow arrived.
         Other = "zero, or nothing arrived",
     }
 }
 
 impl SeriesKind {
-    /// What time its samples are of.
+    /// Returns the span of time that samples of this kind cover.
     pub fn span(self) -> Span {
         match self {
             SeriesKind::Interval
@@ -81,7 +81,7 @@ impl SeriesKind {
         }
     }
 
-    /// Whether the entity is a flow.
+    /// Returns true if the entity is a flow.
     pub(crate) fn of_flow(self) -> bool {
         match self {
             SeriesKind::Interval
@@ -96,7 +96,7 @@ impl SeriesKind {
         }
     }
 
-    /// What was where a sample is missing.
+    /// Returns the meaning of a missing sample.
     pub fn missing(self) -> Missing {
         match self {
             SeriesKind::Interval => Missing::Never,

@@ -1,4 +1,4 @@
-//! The statistics of a summary, each with one definition.
+//! Statistics of a summary, each defined once.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ described! {
         pub count: u64,
         /// Arithmetic mean.
         pub mean: f64,
-        /// Smallest.
+        /// Smallest value.
         pub min: f64,
         /// Median.
         pub p50: f64,
@@ -26,19 +26,19 @@ described! {
         pub p99: f64,
         /// 99.9th percentile.
         pub p999: f64,
-        /// Largest.
+        /// Largest value.
         pub max: f64,
     }
 }
 
 impl Distribution {
-    /// Of `values`, which are sorted on the way. None may be NaN.
+    /// Computes the distribution of `values`, and sorts them. None may be NaN.
     pub fn from_values(values: &mut [f64]) -> Self {
         if values.is_empty() {
             return Distribution::default();
         }
         values.sort_unstable_by(f64::total_cmp);
-        // Summed in order of size: the mean does not depend on the order of the records.
+        // Summed in ascending order, so that the mean does not depend on the order of the records.
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let at = |per_mille| percentile(values, per_mille);
         Distribution {
@@ -54,14 +54,15 @@ impl Distribution {
     }
 }
 
-/// Nearest-rank percentile of sorted values: the smallest value that at least `per_mille`/1000 of the values do
-/// not exceed. Always one of the values, never interpolated. Integers, so that no rounding moves the rank.
+/// Returns the nearest-rank percentile of sorted values: the smallest value that at least `per_mille`/1000 of the
+/// values do not exceed. It is always one of the values, never interpolated. The rank is computed in integers, so
+/// that no rounding changes it.
 pub fn percentile(sorted: &[f64], per_mille: u64) -> f64 {
     let rank = (sorted.len() as u64 * per_mille).div_ceil(1_000).max(1);
     sorted[rank as usize - 1]
 }
 
-/// Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
+/// Returns Jain's fairness index, (sum x)^2 / (n sum x^2): 1 if all values are equal, 1/n if one value is everything.
 /// `None` without a positive value. (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984.)
 pub fn jain_index(values: &[f64]) -> Option<f64> {
     let sum: f64 = values.iter().sum();

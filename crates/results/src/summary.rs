@@ -1,4 +1,4 @@
-//! The figures of a run, computed from its records and from nothing else. `summary.json` is this, serialised.
+//! Figures of a run, computed from its records only. `summary.json` is their serialization.
 
 use std::collections::BTreeMap;
 
@@ -24,42 +24,43 @@ kinds! {
     "object or null": Option<FlowSummary>;
 }
 
-/// Marks a `summary.json` as ours.
+/// Value that identifies a `summary.json` of pathweave.
 pub(crate) const SCHEMA_NAME: &str = "pathweave.summary";
 
 described! {
-    /// The figures of a run.
+    /// Figures of a run.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct Summary {
         /// "pathweave.summary".
         pub schema: &'static str,
-        /// Rises when a field is renamed, removed or changes meaning.
+        /// Version, incremented when a field is renamed, removed or changes its meaning.
         pub schema_version: u32,
-        /// The run and how it ended.
+        /// The run, and its end.
         pub run: RunSummary,
         /// Figures of all flows.
         pub overall: FlowSummary,
-        /// Figures of the flows of foreground groups; null where every group is one.
+        /// Figures of the flows of foreground groups; null if every group is foreground.
         pub foreground: Option<FlowSummary>,
-        /// The same for each workload group, in order of declaration.
+        /// Figures of each workload group, in order of declaration.
         pub groups: Vec<GroupSummary>,
         /// Links and queues.
         pub fabric: FabricSummary,
         /// Jobs of foreground groups.
         pub jobs: JobSummary,
-        /// The time of the longest 64 of these jobs by part, by start; of those whose workload describes what ranks do.
+        /// Time by kind of the longest 64 of these jobs, by start; only jobs whose workload describes the activities
+        /// of ranks.
         pub iterations: Vec<IterationSummary>,
-        /// What each of these jobs waited for, in the same order.
+        /// Critical path of each of these jobs, in the same order.
         pub critical_paths: Vec<CriticalPathSummary>,
-        /// Counts of each external switch with a middlebox.
+        /// Counters of each external switch with a middlebox.
         pub middleboxes: Vec<MiddleboxTotals>,
-        /// Data packets as they left their hosts, with `observe.departures`.
+        /// Departures of data packets from their hosts, with `observe.departures`.
         pub departures: Departures,
     }
 }
 
 described! {
-    /// The run and how it ended.
+    /// The run, and its end.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct RunSummary {
         /// Name of the scenario, or of the variant in a comparison.
@@ -68,32 +69,36 @@ described! {
         pub version: String,
         /// Seed of every random stream.
         pub seed: u64,
-        /// What moved through the network: "packet" or "flow", messages as fluids.
+        /// Model of the traffic: "packet", or "flow" for messages as fluids.
         pub fidelity: Fidelity,
-        /// The model behind the figures; empty for packets.
+        /// Description of the model behind the figures; empty for packets.
         pub label: String,
-        /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
+        /// With "flow": reasons why the run is outside of the range in which the model was measured; empty if there
+        /// are none.
         pub outside: Vec<String>,
-        /// What readers of its figures should know: that latency rules its time; empty if there is nothing.
+        /// Warnings about the figures, for instance that latency dominates the time; empty if there are none.
         pub warnings: Vec<String>,
-        /// Of the critical paths of jobs, the share that is propagation, hops and notifications, not bytes or computation.
+        /// Share of propagation, hops and notifications, as opposed to bytes and computation, in the critical paths
+        /// of jobs.
         pub latency_ratio: Option<f64>,
-        /// With "flow" that is measured on packets of its beginning because it shows signs that it is outside: error of the time by
-        /// which as many messages are over, or of the time of jobs where that is all of it; 0.01 for 1 %.
+        /// With "flow" and a packet simulation of the beginning of the run, made if the run may be outside of the
+        /// model: error of the time at which the same number of messages is over, or of the time of jobs if that is
+        /// all of the run; 0.01 for 1 %.
         pub time_error: Option<f64>,
-        /// With "flow" and a run of packets of its beginning: error of the mean completion time of the messages it was measured on.
+        /// With "flow" and a packet simulation of the beginning: error of the mean completion time of the measured
+        /// messages.
         pub mean_error: Option<f64>,
-        /// The same of the 99th percentile.
+        /// Error of the 99th percentile of the completion time, likewise.
         pub p99_error: Option<f64>,
-        /// How many ranks that are alike each recorded rank stands for; null where each is recorded.
+        /// Number of identical ranks that each recorded rank represents; null if each rank is recorded.
         pub stands_for: Option<u64>,
         /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
-        /// Why the run ended; the words are listed below.
+        /// Reason why the run ended; the values are listed below.
         pub ended: EndReason,
-        /// More on why, for people; may be empty.
+        /// Details of that reason, for people; may be empty.
         pub ended_detail: String,
-        /// Cut short: what is missing says nothing about the schemes.
+        /// True if the run was cut short. Its missing results then say nothing about the schemes.
         pub partial: bool,
         /// Simulated time at the end.
         pub simulated_ns: f64,
@@ -103,19 +108,19 @@ described! {
         pub cpu_s: f64,
         /// Simulator events executed.
         pub events: u64,
-        /// Packets crossing one link each, data and control; null where there were none.
+        /// Packet-hops, data and control; null if there were no packets.
         pub packet_hops: Option<u64>,
-        /// `packet_hops` over `cpu_s`; 0 where that is unknown.
+        /// Ratio of `packet_hops` to `cpu_s`; 0 if unknown.
         pub packet_hops_per_cpu_s: f64,
-        /// `events` over `packet_hops`.
+        /// Ratio of `events` to `packet_hops`.
         pub events_per_packet_hop: f64,
-        /// Peak resident memory of the process; 0 where unknown.
+        /// Peak resident memory of the process; 0 if unknown.
         pub peak_rss_bytes: u64,
     }
 }
 
 described! {
-    /// The flows of a workload group.
+    /// Figures of the flows of a workload group.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct GroupSummary {
         /// Groups only: name of the group.
@@ -124,9 +129,10 @@ described! {
         pub role: Role,
         /// Groups only: names of the schemes that carried its flows.
         pub schemes: Vec<String>,
-        /// Groups only: rate that policies allowed while there was data, mean over samples and queue pairs.
+        /// Groups only: rate that policies allowed while there was data to send or in flight, mean over samples and
+        /// queue pairs.
         pub policy_rate_bps: Option<f64>,
-        /// Groups only: held ahead of a gap by a receiver's queue pair, mean over samples and queue pairs.
+        /// Groups only: bytes that a receiver's queue pair held ahead of a gap, mean over samples and queue pairs.
         pub held_bytes: Option<f64>,
     }
     and pub flows: FlowSummary
@@ -138,17 +144,17 @@ macro_rules! flow_summary {
         second { $( $second:ident: $_st:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
     ) => {
         described! {
-            /// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all. Counts of
-            /// packets are null where there were none.
+            /// Figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all flows.
+            /// Counts of packets are null if there were none.
             #[derive(Clone, Debug, Default, PartialEq, Serialize)]
             pub struct FlowSummary {
-                /// Flows.
+                /// Number of flows.
                 pub count: u64,
-                /// Flows that finished.
+                /// Number of flows that finished.
                 pub finished: u64,
-                /// Flows the run ended before.
+                /// Number of flows that were unfinished at the end of the run.
                 pub unfinished: u64,
-                /// Flows that ended in an error.
+                /// Number of flows that ended in an error.
                 pub failed: u64,
                 /// Payload bytes of finished flows.
                 pub finished_bytes: u64,
@@ -156,13 +162,15 @@ macro_rules! flow_summary {
                 pub fct_ns: Distribution,
                 /// Completion time over that on an idle network.
                 pub slowdown: Distribution,
-                /// Time from post to the acknowledgement of the last byte at the sender; of flows that have one.
+                /// Time from post to the acknowledgement of the last byte at the sender, for flows with
+                /// acknowledgements.
                 pub acked_fct_ns: Distribution,
-                /// That time over the same on an idle network, with the acknowledgement's way back.
+                /// Ratio of that time to the same on an idle network, which includes the acknowledgement.
                 pub acked_slowdown: Distribution,
-                /// `finished_bytes` over the time from the first start to the last finish among finished flows.
+                /// Ratio of `finished_bytes` to the time from the first start to the last finish among finished
+                /// flows.
                 pub aggregate_goodput_bps: f64,
-                /// Mean over flows of size over completion time.
+                /// Mean over flows of the ratio of size to completion time.
                 pub mean_goodput_bps: f64,
                 /// Jain's fairness index of the goodput of each flow.
                 pub jain_index: Option<f64>,
@@ -170,19 +178,19 @@ macro_rules! flow_summary {
                 /// Largest out-of-order degree of each flow, finished or not.
                 pub ooo_degree_packets: Distribution,
                 $( #[doc = $second_meaning] pub $second: Option<u64>, )*
-                /// Finished flows by size; bins without one are left out.
+                /// Finished flows by size; bins without flows are left out.
                 pub by_size: Vec<SizeBin>,
             }
         }
 
         impl FlowSummary {
-            /// Adds what flows have counted.
+            /// Adds the counters of flows.
             fn add_counters(&mut self, flows: &Counters) {
                 $( *self.$first.get_or_insert(0) += flows.$first; )*
                 $( *self.$second.get_or_insert(0) += flows.$second; )*
             }
 
-            /// Nothing has counted, since there are no flows or no packets: 0 or null.
+            /// Creates figures without flows: counters are 0, or null if there are no packets.
             fn without_counts(of_packets: bool) -> Self {
                 let nothing = of_packets.then_some(0);
                 FlowSummary {
@@ -200,9 +208,9 @@ described! {
     /// Finished flows of similar size.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct SizeBin {
-        /// Sizes above this; the first bin includes 0.
+        /// Lower bound of the sizes, exclusive; the first bin includes 0.
         pub above_bytes: u64,
-        /// Up to and including this.
+        /// Upper bound of the sizes, inclusive.
         pub up_to_bytes: u64,
         /// Flow completion time.
         pub fct_ns: Distribution,
@@ -215,24 +223,24 @@ described! {
     /// Jobs of foreground groups: graphs of messages that complete as a whole.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct JobSummary {
-        /// Jobs.
+        /// Number of jobs.
         pub count: u64,
-        /// Jobs the run ended before.
+        /// Number of jobs that were unfinished at the end of the run.
         pub unfinished: u64,
         /// Completion time of finished jobs.
         pub completion_ns: Distribution,
-        /// Exposed communication of finished jobs that compute: their completion time less their time if messages took no
-        /// time.
+        /// Exposed communication of finished jobs that compute: their completion time less their time if messages
+        /// took no time.
         pub exposed_ns: Distribution,
         /// Algorithm bandwidth of finished collectives, as nccl-tests define it.
         pub algorithm_bandwidth_bps: Distribution,
-        /// Their bus bandwidth, likewise.
+        /// Bus bandwidth of finished collectives, likewise.
         pub bus_bandwidth_bps: Distribution,
     }
 }
 
 impl Summary {
-    /// The figures of `run`.
+    /// Computes the figures of `run`.
     pub fn from_run(run: &RunResult) -> Self {
         let info = &run.info;
         let iterations = iterations(run);
@@ -279,13 +287,13 @@ impl Summary {
             departures: run.departures.clone(),
         }
     }
-    /// The flows that the run is about: all, or those of the foreground where there is a background.
+    /// Returns the figures of the measured flows: all, or those of the foreground if there is a background.
     pub fn measured(&self) -> &FlowSummary {
         self.foreground.as_ref().unwrap_or(&self.overall)
     }
 }
 
-/// One a group, also of those without flows.
+/// Returns the figures of each group, including those without flows.
 fn group_summaries(run: &RunResult, figures: &FlowFigures) -> Vec<GroupSummary> {
     let of = |(group, name): (u16, &String)| {
         let flows = figures.group(group);
@@ -323,7 +331,7 @@ fn job_summary(run: &RunResult) -> JobSummary {
 }
 
 impl FlowSummary {
-    /// The figures of the flows of some groups.
+    /// Computes the figures of the flows of some groups.
     fn of(run: &RunResult, flows: &[&OfGroup]) -> Self {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
@@ -337,7 +345,7 @@ impl FlowSummary {
                 summary.add_counters(&group.counters);
             }
         }
-        // One list of figures at a time.
+        // One list of values at a time, to bound the memory.
         let of = |value| Distribution::from_values(&mut values(flows, value));
         summary.fct_ns = of(Finished::fct_ns);
         summary.slowdown = of(Finished::slowdown);
@@ -361,7 +369,8 @@ impl FlowSummary {
     }
 }
 
-/// Upper edges of the size bins: 1, 3, 10, 30, ... kB up to 100 GB; the first bin starts at 0 and includes it.
+/// Returns the size bin of a message. Upper edges are 1, 3, 10, 30, ... kB up to 100 GB; the first bin starts at 0
+/// and includes it.
 fn bin_of(size_bytes: u64) -> (u64, u64) {
     let (mut above, mut up_to) = (0, 1_000);
     let mut factors = [3, 10].into_iter().cycle();

@@ -1,4 +1,4 @@
-//! The figures of links and queues.
+//! Figures of links and queues.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ kinds! {
 }
 
 described! {
-    /// Links and queues of the whole fabric. Counts of packets and queues are null where there were none.
+    /// Links and queues of the whole fabric. Counts of packets and queues are null if there were no packets.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct FabricSummary {
         /// Directed links.
@@ -28,19 +28,20 @@ described! {
         pub dropped_by_reason: BTreeMap<&'static str, u64>,
         /// Packets marked Congestion Experienced.
         pub ecn_marked_packets: Option<u64>,
-        /// Packets that switches have trimmed: sent on without their payload.
+        /// Packets that switches have trimmed: forwarded without their payload.
         pub trimmed_packets: Option<u64>,
-        /// Times a link was paused by PFC.
+        /// Number of PFC pauses of links.
         pub pfc_pauses: Option<u64>,
-        /// Time links were paused, summed over links and priority classes.
+        /// Time for which links were paused, summed over links and priority classes.
         pub paused_ns: Option<f64>,
-        /// Largest egress queue.
+        /// Largest egress queue, bytes.
         pub max_queue_bytes: Option<u64>,
-        /// Events beyond the recording limit: totals count them, `events.parquet` does not hold them.
+        /// Events beyond the recording limit. Totals include them, but `events.parquet` does not.
         pub events_not_recorded: u64,
-        /// The same by kind, each of which has a limit of its own; kinds without one are left out.
+        /// Events beyond the recording limit by kind. Each kind has a limit of its own; kinds within their limit are
+        /// left out.
         pub not_recorded_by_kind: BTreeMap<&'static str, u64>,
-        /// What load balancing in the switches did.
+        /// Counters of load balancing in the switches.
         pub balancing: BalancingTotals,
         /// Utilisation by tier and direction, from the hosts up.
         pub tiers: Vec<TierSummary>,
@@ -55,19 +56,19 @@ described! {
         pub tier: u8,
         /// "up" away from the hosts, "down" towards them, "level" within a tier.
         pub direction: &'static str,
-        /// Fraction of the simulated time each link was sending.
+        /// Fraction of the simulated time in which each link was sending.
         pub utilisation_ratio: Distribution,
-        /// Largest egress queue.
+        /// Largest egress queue, bytes.
         pub max_queue_bytes: Option<u64>,
         /// Packets dropped.
         pub dropped_packets: Option<u64>,
-        /// Times a link was paused by PFC.
+        /// Number of PFC pauses of links.
         pub pfc_pauses: Option<u64>,
     }
 }
 
 impl FabricSummary {
-    /// The figures of the links of `run`.
+    /// Computes the figures of the links of `run`.
     pub fn from_run(run: &RunResult) -> Self {
         let nothing = run.of_packets(0);
         let mut summary = FabricSummary {
@@ -124,12 +125,12 @@ impl FabricSummary {
     }
 }
 
-/// Adds to a sum, where there is one.
+/// Adds to a sum, if there is one.
 fn add(sum: &mut Option<u64>, of_link: u64) {
     sum.iter_mut().for_each(|sum| *sum += of_link);
 }
 
-/// Takes what is larger, where there is anything.
+/// Raises a maximum, if there is one.
 fn raise(largest: &mut Option<u64>, of_link: u64) {
     largest.iter_mut().for_each(|largest| *largest = of_link.max(*largest));
 }

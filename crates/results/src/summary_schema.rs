@@ -1,5 +1,5 @@
-//! What `summary.json` holds, for the documentation: each of its types is declared once, by `described!`, and brings its
-//! table of fields with it.
+//! Contents of `summary.json`, for the documentation. Each of its types is declared once, by `described!`, together
+//! with its table of fields.
 
 use crate::critical::CriticalPathSummary;
 use crate::departures::{Departures, Gaps, PathLength};
@@ -13,15 +13,15 @@ use crate::summary_fabric::{FabricSummary, TierSummary};
 
 /// An object of `summary.json`.
 pub struct Object {
-    /// Where it is.
+    /// Path of the object in the file.
     pub path: &'static str,
-    /// What it is.
+    /// Meaning of the object.
     pub meaning: &'static str,
-    /// Its fields.
+    /// Fields of the object.
     pub fields: &'static [Field],
 }
 
-/// A group's own fields and those of its flows.
+/// Fields of a group, followed by those of its flows.
 const OF_GROUPS: [Field; GroupSummary::FIELDS.len() + FlowSummary::FIELDS.len()] = {
     let mut all = [GroupSummary::FIELDS[0]; GroupSummary::FIELDS.len() + FlowSummary::FIELDS.len()];
     let (own, flows) = all.split_at_mut(GroupSummary::FIELDS.len());

@@ -1,19 +1,19 @@
-//! Built pages (`web/dist`) with places for what a run or a sweep has to show.
+//! Built pages (`web/dist`), with placeholders for the data of a run or a sweep.
 
 use serde::Serialize;
 
-/// A page that needs no script but for its theme.
+/// A page that needs no script except for its theme.
 const PLAIN: &str = include_str!("page.html");
-/// The style of reports.
+/// Style of reports.
 const STYLE: &str = include_str!("../style.css");
 
-/// A page in the look of reports, with a style of its own besides: `title` is text, `body` is HTML.
+/// Returns a page in the style of reports, with additional `style`. `title` is text, `body` is HTML.
 pub fn plain_page(title: &str, style: &str, body: &str) -> String {
     let texts = [("title", escape(title)), ("style", format!("{STYLE}{style}")), ("body", body.to_owned())];
     fill(PLAIN, &texts)
 }
 
-/// `text` with the characters HTML gives a meaning replaced; safe in an attribute too.
+/// Escapes the characters that have a meaning in HTML. The result is safe in attributes, too.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -28,11 +28,11 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A page with texts in the places named `[[name]]`, each of which it has once and in this order. What is inserted is
-/// not searched for places.
+/// Fills the placeholders `[[name]]` of a page with texts. The page has each placeholder once, and in this order.
+/// Inserted texts are not searched for placeholders.
 ///
 /// # Panics
-/// If the page lacks a place.
+/// Panics if the page lacks a placeholder.
 pub fn fill(page: &str, texts: &[(&str, String)]) -> String {
     let mut out = String::with_capacity(page.len() + texts.iter().map(|(_, text)| text.len()).sum::<usize>());
     let mut rest = page;
@@ -46,10 +46,10 @@ pub fn fill(page: &str, texts: &[(&str, String)]) -> String {
     out + rest
 }
 
-/// JSON that cannot end the script element it is in.
+/// Serializes JSON that cannot end the script element that contains it.
 ///
 /// # Panics
-/// If `value` is more than plain data with text keys.
+/// Panics if `value` is more than plain data with text keys.
 pub fn script_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("plain data with text keys serialises");
     text.replace('<', "\\u003c")

@@ -7,23 +7,23 @@ use crate::grid::{self, Grid};
 use crate::records::{Fidelity, RunInfo};
 use crate::summary::Summary;
 
-/// The summary of one run.
+/// Returns the summary of one run.
 pub fn summary_table(summary: &Summary) -> String {
     fidelity(summary) + &ending(summary) + &warnings(summary) + &render(&grid::of_run(summary))
 }
 
-/// Several runs side by side, with ratios to the first.
+/// Returns several runs side by side, with ratios to the first.
 pub fn comparison_table(runs: &[&Summary]) -> String {
     let endings: String = runs.iter().map(|s| fidelity(s) + &ending(s) + &warnings(s)).collect();
     endings + &render(&grid::of_comparison(runs))
 }
 
-/// What tells the schemes of these runs apart besides their policies; empty if nothing does.
+/// Returns the differences of the schemes of these runs besides their policies; empty if there are none.
 pub fn differences_table(runs: &[&RunInfo]) -> String {
     render(differences::of_schemes(runs).as_slice())
 }
 
-/// Columns of a terminal that tables fit.
+/// Width of a terminal, in columns, that tables fit.
 const WIDTH: usize = 80;
 
 fn render(grids: &[Grid]) -> String {
@@ -47,11 +47,11 @@ fn render(grids: &[Grid]) -> String {
     out
 }
 
-/// Columns of a grid in tables that fit a terminal, one below the other. A ratio stays with what it is of, and what ratios are
-/// to is in each table.
+/// Splits the columns of a grid into tables that fit a terminal, one below the other. A ratio stays with its figure,
+/// and the baseline of ratios is in each table.
 fn parts(grid: &Grid) -> Vec<Vec<usize>> {
     const RATIO: &str = "ratio";
-    // With the space around what is in a column, and what is between two.
+    // Including the space around the text of a column, and the border between two columns.
     let widest =
         |texts: &mut dyn Iterator<Item = &str>| 3 + texts.map(|t| t.chars().count()).max().unwrap_or(0);
     let width = |&c: &usize| {
@@ -75,7 +75,8 @@ fn parts(grid: &Grid) -> Vec<Vec<usize>> {
     parts
 }
 
-/// Lines on a run of flows: what its figures are, and what it is outside of; nothing for one of packets.
+/// Returns a line on the fidelity of a run of flows, and lines on the limits of its model; empty for a run of
+/// packets.
 pub(crate) fn fidelity(summary: &Summary) -> String {
     let run = &summary.run;
     if run.fidelity == Fidelity::Packet {
@@ -86,13 +87,13 @@ pub(crate) fn fidelity(summary: &Summary) -> String {
     format!("{}: {}\n{outside}", run.name, run.label)
 }
 
-/// A line for each thing that readers of the figures of a run should know.
+/// Returns a line for each warning about the figures of a run.
 pub(crate) fn warnings(summary: &Summary) -> String {
     let run = &summary.run;
     run.warnings.iter().map(|warning| format!("{}: warning: {warning}\n", run.name)).collect()
 }
 
-/// A line on a run that did not finish everything; nothing for one that did.
+/// Returns a line on the end of a run that did not finish all flows; empty for one that did.
 pub(crate) fn ending(summary: &Summary) -> String {
     let run = &summary.run;
     if !run.partial && run.ended_detail.is_empty() && summary.measured().unfinished == 0 {
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn a_wide_table_becomes_several_and_ratios_stay_with_what_they_are_to() {
         let ratios = ["a", "b", "ratio", "c", "ratio", "d", "ratio"];
-        // Border 1, label 23, columns of 13: seven of them would be 115, five 89.
+        // Border 1, label 23, columns of 13: seven columns would take 115, five take 89.
         assert_eq!(parts(&grid(&ratios, 10)), [vec![0, 1, 2], vec![0, 3, 4], vec![0, 5, 6]]);
         assert_eq!(parts(&grid(&ratios, 7)), [vec![0, 1, 2, 3, 4], vec![0, 5, 6]]);
         assert_eq!(parts(&grid(&["a", "b", "c", "d", "e"], 10)), [vec![0, 1, 2, 3], vec![4]]);

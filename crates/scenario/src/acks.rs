@@ -1,4 +1,4 @@
-//! How many acknowledgements a message takes, as far as that can be foreseen.
+//! Prediction of the number of acknowledgements that a message causes.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,21 @@ use pathweave_sim::SimSpec;
 use pathweave_units::{HostId, Time};
 use pathweave_workload::{Message, MessageGraph, TaskId};
 
-/// Bytes of headers and gaps of a packet; what they are exactly hardly matters here.
+/// Bytes of headers and gaps of a packet. An approximation is enough here.
 const OVERHEAD_BYTES: u64 = 80;
 
-/// Packets and acknowledgements of a message.
+/// Data packets and acknowledgements of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Packets {
     pub(crate) data: u64,
     pub(crate) acks: u64,
 }
 
-/// A message cut into `parts` of `mtu` bytes a packet, of which a full one arrives every `gap_ps` on each part.
+/// Returns the packets of a message that is divided into `parts`, with `mtu` bytes of payload a packet. A full packet
+/// arrives every `gap_ps` picoseconds on each part.
 pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps: u64) -> Packets {
     let parts = parts.clamp(1, size.max(1));
-    // The first one of those held back waits for as many more as arrive in time.
+    // The first held-back acknowledgement waits for all packets that arrive within `max_delay`.
     let in_time = 1 + acks.max_delay.as_ps() / gap_ps.max(1);
     let an_ack = in_time.min(acks.packets_an_ack(mtu + OVERHEAD_BYTES)).max(1);
     let of_part = |bytes: u64, parts: u64| {
@@ -32,15 +33,17 @@ pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps:
     Packets { data: longer.data + others.data, acks: longer.acks + others.acks }
 }
 
-/// With how many others a message shares the links of its hosts: those that begin when it does, and that wait for as much.
+/// Number of messages that share the links of a message's hosts: those that start at the same time and at the same
+/// depth of dependencies.
 pub(crate) struct Company {
-    /// By message; empty where it is not needed.
+    /// Depth of each message; empty if it is not needed.
     depth: Vec<u32>,
     at: BTreeMap<(HostId, u32, Time, bool), u32>,
 }
 
 impl Company {
-    /// Counted only where a scheme acknowledges several packets at once; otherwise it is not needed.
+    /// Counts the messages. The counts are needed only if a scheme acknowledges several packets at once, and stay
+    /// empty otherwise.
     pub(crate) fn new(spec: &SimSpec) -> Self {
         let asked = spec.schemes.iter().any(|named| named.scheme.acks.may_wait());
         let mut company = Company { depth: Vec::new(), at: BTreeMap::new() };
@@ -61,7 +64,7 @@ impl Company {
         u64::from(at(message.src, true).max(at(message.dst, false)))
     }
 
-    /// Packets of a message, the `index`-th of the graph.
+    /// Returns the packets of a message, the `index`-th of the graph.
     pub(crate) fn packets(&self, spec: &SimSpec, index: usize, message: &Message) -> Packets {
         let scheme = &spec.scheme_of(message.group).scheme;
         let (mtu, parts) = (spec.host.mtu.get(), u64::from(scheme.queue_pairs));
@@ -72,7 +75,7 @@ impl Company {
     }
 }
 
-/// For each message, the most messages one after another that must be over before it.
+/// Returns for each message the largest number of successive messages that must end before it.
 fn depths(graph: &MessageGraph) -> Vec<u32> {
     let messages = graph.messages().len();
     let tasks = graph.task_count();
@@ -85,7 +88,7 @@ fn depths(graph: &MessageGraph) -> Vec<u32> {
         let after = depth[index] + u32::from(index < messages);
         for next in graph.all_dependents(id(index)).map(TaskId::index) {
             depth[next] = depth[next].max(after);
-            // One that does not need all of its predecessors has begun by the time the last of them is over.
+            // A task that needs only some of its predecessors has begun before the last of them ends.
             waiting[next] = waiting[next].saturating_sub(1);
             if waiting[next] == 0 && !seen[next] {
                 seen[next] = true;
@@ -110,12 +113,12 @@ mod tests {
             (data, acks)
         };
         assert_eq!(of(10_000, 1, policy(1, 10), 100), (10, 10));
-        // Four, four, and the end of the message.
+        // Four, four, and two at the end of the message.
         assert_eq!(of(10_000, 1, policy(4, 10), 100), (10, 3));
-        // In 1 us arrive the first and three more at 300 ns, and nothing at 2 us.
+        // Within 1 us the first packet and three more arrive with a gap of 300 ns, and none with a gap of 2 us.
         assert_eq!(of(100_000, 1, policy(8, 1), 300), (100, 25));
         assert_eq!(of(100_000, 1, policy(8, 1), 2_000), (100, 100));
-        // 16,384 bytes are four packets of 4,096 and 80: four, four, and two.
+        // A threshold of 16,384 bytes is four packets of 4,096 and 80: four, four, and two.
         let by_bytes = AckPolicy::by_bytes(pathweave_units::Bytes::new(16_384), Duration::from_us(100));
         assert_eq!(packets(40_960, 1, 4_096, &by_bytes, 1), Packets { data: 10, acks: 3 });
         // Three parts of 3,334, 3,333 and 3,333 bytes: four packets each.

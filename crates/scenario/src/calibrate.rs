@@ -1,34 +1,36 @@
-//! A run of flows measured on a short run of packets: the beginning of the same scenario with both.
+//! Calibration of a flow simulation by a short packet simulation of the beginning of the same scenario.
 //!
-//! Packets of the first messages are simulated, as many as [`EVENTS`] allow. Flows of the same stretch of time are run beside
-//! them. On the first half of the messages, by their start, one number is fitted: the part of the capacity of links that rate
-//! controls leave used. The other messages are held out, and the error that the label tells is theirs.
+//! The packets of the first messages are simulated, up to [`EVENTS`] events. Flows of the same period are simulated,
+//! too. One number is fitted on the first half of the messages, ordered by start: the share of the links' capacity
+//! that rate control leaves in use. The other half is held out, and the label of the run reports the error on it.
 
 use pathweave_flow::Efficiency;
 use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
 use pathweave_sim::{Control, Fidelity, Monitor, ObserveConfig, SimError, SimSpec, Snapshot, StopConfig};
 use pathweave_units::Duration;
 
-/// Events of the run of packets: some seconds of one core.
+/// Largest number of events of the packet simulation: some seconds of one core.
 const EVENTS: u64 = 20_000_000;
-/// Messages of each half without which nothing can be said.
+/// Smallest number of messages in each half for a valid fit.
 const FEWEST: usize = 20;
-/// What a fit may come to.
+/// Range of the fitted efficiency.
 const LEAST: f64 = 0.5;
 const MOST: f64 = 1.2;
-/// Times the fit is improved: what messages wait for besides capacity does not change with it.
+/// Number of fitting iterations. Several are needed, because waits that do not depend on capacity do not scale with
+/// it.
 const ROUNDS: usize = 3;
-/// PFC pauses for each 1,000 messages from which on flows are outside of the model.
+/// PFC pauses for each 1,000 messages above which a run of flows is outside of the model.
 const MANY_PAUSES: f64 = 10.0;
 
-/// What is kept of each message while flows of the beginning are run, bytes.
+/// Bytes kept for each message while flows of the beginning are simulated.
 pub(crate) const A_MESSAGE_BYTES: usize = size_of::<Packets>();
 
-/// What a message took as packets, picoseconds, and whether it is held out; `None` if it was not over.
+/// Completion time of a message in the packet simulation in picoseconds, and true if it is held out. `None` if it did
+/// not end.
 type Packets = Option<(u64, bool)>;
 
-/// Runs flows over links of which as much is used as a run of packets shows. One that is interrupted while it is measured ends
-/// there, with no message on its way.
+/// Runs flows over links with the fitted efficiency. If the run is interrupted during calibration, it ends there with
+/// no message in progress.
 pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     let mut watch = Watch::new(&mut *monitor);
     let measured = measure(spec, &mut watch)?;
@@ -53,9 +55,9 @@ pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult
     Ok(result)
 }
 
-/// The run of packets whose beginning tells what flows are to be; `None` where there can be none of the scenario.
+/// Returns the packet simulation of the beginning that calibrates the flows, or `None` if the scenario allows none.
 pub(crate) fn of_packets(spec: &SimSpec) -> Option<SimSpec> {
-    // Messages to hosts that are not on the graph have no packets.
+    // Messages between hosts that the folded graph leaves out have no packets.
     if spec.graph.folding().is_some() {
         return None;
     }
@@ -68,7 +70,8 @@ pub(crate) fn of_packets(spec: &SimSpec) -> Option<SimSpec> {
     })
 }
 
-/// PFC pauses for each 1,000 messages, the efficiency that was fitted, and its error; `None` where nothing can be said.
+/// Returns the PFC pauses for each 1,000 messages, the fitted efficiency and its error, or `None` if too few messages
+/// ended.
 fn measure(
     spec: &SimSpec,
     watch: &mut Watch<'_>,
@@ -77,7 +80,8 @@ fn measure(
     Ok(prefix.fit(watch)?.map(|(efficiency, calibration)| (prefix.pauses, efficiency, calibration)))
 }
 
-/// Asks the monitor of the whole whether to go on. How far the beginning is says nothing of the whole, so that is shown as none.
+/// Monitor of the calibration, which asks the run's monitor whether to continue. It reports zero progress, because
+/// the progress of the beginning does not apply to the whole run.
 pub(crate) struct Watch<'m> {
     monitor: &'m mut dyn Monitor,
     stopped: bool,
@@ -102,24 +106,25 @@ impl Monitor for Watch<'_> {
     }
 }
 
-/// The beginning of a run.
+/// Beginning of a run, simulated with packets.
 struct Prefix {
-    /// It, as flows.
+    /// Flow simulation of the beginning.
     spec: SimSpec,
-    /// By message.
+    /// Result of each message in the packet simulation.
     packets: Vec<Packets>,
-    /// PFC pauses for each 1,000 messages that were over.
+    /// PFC pauses for each 1,000 messages that ended.
     pauses: f64,
 }
 
-/// What messages took, as packets and as flows, the shortest first; as many of each, and at least [`FEWEST`].
+/// Completion times of the same messages with packets and with flows, each sorted. At least [`FEWEST`] of each.
 struct Times {
     packets: Vec<f64>,
     flows: Vec<f64>,
 }
 
 impl Prefix {
-    /// None where no run of packets can be made of the scenario, or too few of its messages are over when that ends.
+    /// Simulates packets of the beginning. Returns `None` if the scenario allows no packet simulation or too few
+    /// messages ended.
     fn new(spec: &SimSpec, watch: &mut Watch<'_>) -> Result<Option<Self>, SimError> {
         let Some(packets) = of_packets(spec) else { return Ok(None) };
         let result = pathweave_sim::run(&packets, watch)?;
@@ -144,8 +149,8 @@ impl Prefix {
         }))
     }
 
-    /// The efficiency with which flows take as long as packets in the mean, and the error on messages that had no part in it.
-    /// `None` where too few messages are over as flows by when they are as packets.
+    /// Returns the efficiency at which flows take as long as packets on average, and the error on held-out messages.
+    /// Returns `None` if too few messages end in the flow simulation within the same time.
     fn fit(&self, watch: &mut Watch<'_>) -> Result<Option<(Efficiency, Calibration)>, SimError> {
         let mut efficiency = 1.0;
         for _ in 0..ROUNDS {
@@ -164,7 +169,7 @@ impl Prefix {
         Ok(Some((Efficiency::new(efficiency), calibration)))
     }
 
-    /// What messages took, either those that are held out or the others.
+    /// Returns the completion times of the held-out messages, or of the others.
     fn times(
         &self,
         efficiency: f64,
@@ -181,7 +186,8 @@ impl Prefix {
 }
 
 impl Times {
-    /// Of messages with what each took as packets and as flows, picoseconds; `None` of too few to say anything.
+    /// Collects pairs of completion times with packets and with flows, in picoseconds. Returns `None` for fewer than
+    /// [`FEWEST`].
     fn of(messages: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
         let (mut packets, mut flows): (Vec<f64>, Vec<f64>) =
             messages.map(|(packets, flows)| (packets as f64, flows as f64)).unzip();
@@ -204,7 +210,8 @@ impl Times {
 mod tests {
     use super::*;
 
-    /// P99 of 100 values is the 99th, not the largest; and few messages say nothing, rather than that flows take no time.
+    /// The P99 of 100 values is the 99th, not the largest. Too few messages give no result instead of an error of
+    /// -100 %.
     #[test]
     fn errors_are_those_of_the_figures_that_results_have() {
         let times = Times::of((1..=100).map(|n| (n, if n == 100 { 1_000_000 } else { 2 * n })));

@@ -1,4 +1,4 @@
-//! What a scenario can name, in one form for listings.
+//! Catalogue of all names that a scenario can use, in one form for listings.
 
 use pathweave_policy::{Scheme, Service};
 use pathweave_topo::{presets as topology_presets, topologies};
@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use crate::text::value_of;
 
-/// Something a scenario can name.
+/// Named item that a scenario can use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its name in a scenario.
+    /// Name in a scenario.
     pub name: String,
-    /// Other names it answers to.
+    /// Alternative names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// What it is, in one line.
+    /// Description in one line.
     pub help: String,
-    /// Where it comes from; empty where that goes without saying.
+    /// Source such as a paper; empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Its fields.
+    /// Configuration fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
 }
@@ -28,13 +28,13 @@ pub struct Entry {
 /// A field of an [`Entry`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Field {
-    /// Its name, dotted where it is nested.
+    /// Name of the field, dotted if nested.
     pub name: String,
-    /// Its value unless set, as TOML writes it, with its unit; empty if there is none.
+    /// Default value with its unit, in TOML syntax; empty if there is none.
     pub default: String,
-    /// Whether it must be given.
+    /// True if a scenario must set the field.
     pub required: bool,
-    /// What it means, its unit, and where its default comes from.
+    /// Meaning, unit, and source of the default.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub help: String,
 }
@@ -42,13 +42,13 @@ pub struct Field {
 /// A list of [`Entry`]s under a heading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// What these are, and how a scenario names them.
+    /// Description of the entries, and the field of a scenario that takes their names.
     pub title: &'static str,
-    /// The entries.
+    /// Entries of the section.
     pub entries: Vec<Entry>,
 }
 
-/// Schemes, for `scheme = "..."`.
+/// Returns all schemes, for `scheme = "..."`.
 pub fn schemes() -> Vec<Section> {
     let entry = |info: &pathweave_policy::SchemeInfo| Entry {
         name: info.name.to_owned(),
@@ -64,7 +64,7 @@ pub fn schemes() -> Vec<Section> {
     }]
 }
 
-/// Kinds of topology, for `topology.kind`.
+/// Returns all kinds of topology, for `topology.kind`.
 pub fn topology_kinds() -> Vec<Section> {
     let field = |field: &pathweave_topo::FieldInfo| Field {
         name: field.name.clone(),
@@ -85,7 +85,7 @@ pub fn topology_kinds() -> Vec<Section> {
     vec![Section { title: "Topologies: [topology] kind = \"NAME\"", entries }]
 }
 
-/// Kinds of workload, for `workload.kind`, and the size distributions they can use.
+/// Returns all kinds of workload, for `workload.kind`, and the size distributions they can use.
 pub fn workload_kinds() -> Vec<Section> {
     let field = |field: pathweave_workload::FieldInfo| Field {
         help: if field.choices.is_empty() {
@@ -116,7 +116,7 @@ pub fn workload_kinds() -> Vec<Section> {
     ]
 }
 
-/// Named settings: topologies of published evaluations, parameters of congestion controls.
+/// Returns all presets: topologies of published evaluations, and parameters of congestion controls.
 pub fn presets() -> Vec<Section> {
     let topologies = topology_presets()
         .iter()
@@ -149,8 +149,8 @@ fn plain(name: &str, help: &str, source: &str) -> Entry {
     }
 }
 
-/// Every leaf of a configuration with its value.
-/// The settings of a scheme that have an effect: of datagrams neither recovery nor acknowledgements of single packets.
+/// Returns the settings of a scheme that have an effect. Reliable datagrams ignore those of loss recovery and
+/// acknowledgements of single packets.
 fn settings_of(scheme: &Scheme) -> Vec<Field> {
     let is_datagram = matches!(scheme.service, Service::Datagram(_));
     let inert = |field: &Field| ["recovery.", "acks."].iter().any(|table| field.name.starts_with(table));
@@ -209,7 +209,7 @@ mod tests {
         };
         assert_eq!(of("recovery.kind"), Some("\"timed\""));
         assert_eq!(of("acks.every_packets"), Some("1"));
-        // What says nothing of datagrams is not shown.
+        // Settings that have no effect with datagrams are not listed.
         let erd = sections[0].entries.iter().find(|entry| entry.name == "erd").unwrap();
         let tables: Vec<&str> = erd.fields.iter().filter_map(|field| field.name.split('.').next()).collect();
         assert!(tables.contains(&"service") && !tables.contains(&"recovery") && !tables.contains(&"acks"));

@@ -1,8 +1,9 @@
-//! A run of flows that shows signs that it is outside of the model, measured on packets of its beginning.
+//! Check of a flow simulation that shows signs of being outside of the model, by a packet simulation of its
+//! beginning.
 //!
-//! Packets of the beginning are simulated, as many as [`EVENTS`] allow. What is compared is how far flows and packets are, and what
-//! the same messages took. A run whose error is small is inside after all; one whose error is not, or of which too little
-//! could be measured, stays outside, and says by how much.
+//! Packets of the beginning are simulated, up to [`EVENTS`] events. The progress of flows and packets is compared,
+//! and the completion times of the same messages. A run with a small error is inside the model after all. A run with
+//! a larger error, or with too few messages measured, stays outside and reports the error.
 
 use pathweave_flow::{Efficiency, FEW};
 use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
@@ -11,30 +12,31 @@ use pathweave_units::Duration;
 
 use crate::calibrate::Watch;
 
-/// Events of the run of packets: some tenths of a second of one core.
+/// Largest number of events of the packet simulation: some tenths of a second of one core.
 const EVENTS: u64 = 3_000_000;
-/// Messages and hosts of a run that is measured: more take longer to set up than to measure.
+/// Largest number of messages and hosts of a run that is measured. Larger runs take longer to set up than to measure.
 const MOST_MESSAGES: usize = 500_000;
 const MOST_HOSTS: u32 = 4_096;
-/// Messages without which nothing can be said.
+/// Smallest number of messages for a valid comparison.
 const FEWEST: usize = 8;
-/// Part of the messages of a run that says something of the rest.
+/// Smallest share of a run's messages that is representative of the rest.
 const ENOUGH: f64 = 0.2;
-/// Error of a whole run that is inside of the model.
+/// Largest error of a whole run that is inside of the model.
 const INSIDE: f64 = 0.03;
-/// Error of a beginning after which the whole may be taken to be inside.
+/// Largest error of a beginning whose whole run counts as inside of the model.
 const INSIDE_SO_FAR: f64 = 0.02;
-/// Error of the mean time of messages of jobs: what counts of them is when they are over.
+/// Largest error of the mean completion time of messages of jobs. It is larger, because the end of the job matters,
+/// not each message.
 const INSIDE_OF_JOBS: f64 = 0.1;
 
-/// Whether packets tell of a run in doubt.
+/// Returns true if a packet simulation can measure the run.
 pub(crate) fn may_be_measured(spec: &SimSpec) -> bool {
     let messages = spec.graph.messages().len();
     let most = if spec.graph.has_dependencies() { MOST_MESSAGES } else { FEW };
     spec.graph.folding().is_none() && messages <= most && spec.topology.hosts() <= MOST_HOSTS
 }
 
-/// The run of packets that tells of it.
+/// Returns the packet simulation of the beginning of the run.
 pub(crate) fn of_packets(spec: &SimSpec) -> SimSpec {
     let most = spec.stop.max_events.map_or(EVENTS, |most| most.min(EVENTS));
     SimSpec {
@@ -46,7 +48,7 @@ pub(crate) fn of_packets(spec: &SimSpec) -> SimSpec {
     }
 }
 
-/// Runs flows, and packets of the beginning where there is doubt.
+/// Runs flows, and also packets of the beginning if the run shows signs of being outside of the model.
 pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     let mut result = pathweave_flow::run(spec, Efficiency::WHOLE, monitor)?;
     let complete = result.info.ended == EndReason::Completed;
@@ -71,18 +73,18 @@ pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult
     Ok(result)
 }
 
-/// Flows beside packets of the beginning, or of all.
+/// Comparison of flows with packets of the beginning or of the whole run.
 struct Measured {
     calibration: Calibration,
-    /// Packets came to the end.
+    /// True if the packet simulation completed the run.
     whole: bool,
-    /// Part of all messages.
+    /// Share of all messages that ended in the packet simulation.
     part: f64,
     has_jobs: bool,
 }
 
 impl Measured {
-    /// `None` where too few messages were over.
+    /// Compares both runs. Returns `None` if too few messages ended.
     fn of(flows: &RunResult, packets: &RunResult) -> Option<Self> {
         let finished = |run: &RunResult| -> Vec<f64> {
             let mut ends: Vec<f64> =
@@ -112,7 +114,8 @@ impl Measured {
         };
         let error = |ours: f64, theirs: f64| ours / theirs.max(1.0) - 1.0;
         let sum = |times: &[f64]| times.iter().sum::<f64>();
-        // When as many messages are over; of all of it, the time of its jobs.
+        // Time at which the same number of messages has ended; for a completed run with jobs, the total time of its
+        // jobs.
         let time_error = match (jobs(flows), jobs(packets)) {
             (Some(ours), Some(theirs)) if whole => error(ours, theirs),
             _ => error(ours[over - 1], theirs[over - 1]),
@@ -129,7 +132,7 @@ impl Measured {
         Some(Measured { calibration, whole, part, has_jobs: !flows.jobs.is_empty() })
     }
 
-    /// Why it is outside of the model; `None`: it is not.
+    /// Returns the reason why the run is outside of the model, or `None` if it is inside.
     fn complaint(&self) -> Option<String> {
         let Calibration { prefix_ps, held_out, time_error, mean_error, .. } = self.calibration;
         let time = time_error.unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What a run will cost.
+//! Estimate of the cost of a run.
 
 use pathweave_policy::Service;
 use pathweave_sim::{Fidelity, Footprint, SimSpec};
@@ -11,73 +11,76 @@ use crate::acks::{Company, Packets};
 use crate::fold;
 use crate::memory::Memory;
 
-/// Packet-hops a CPU second of one core carries between this many hosts, by the benchmarks (docs/benchmarks.md): the
-/// more hosts, the less of their state is in caches.
+/// Packet-hops that one core simulates in a CPU second with up to 128 hosts, by the benchmarks (docs/benchmarks.md).
+/// With more hosts, less of their state is in caches.
 const AT_128_HOSTS: f64 = 13e6;
-/// Fewer with each doubling of the hosts.
+/// Reduction with each doubling of the hosts.
 const LESS_A_DOUBLING: f64 = 1.1e6;
-/// And never fewer.
+/// Lower limit, for any number of hosts.
 const LEAST: f64 = 3e6;
-/// Time of a packet-hop where a message goes over many queue pairs, over that where it goes over one.
+/// Relative time of a packet-hop if a message uses many queue pairs, compared with one queue pair.
 const DIVIDED: f64 = 2.2;
-/// Messages whose paths are looked at; more are sampled evenly.
+/// Number of messages whose paths are examined. A larger set is sampled evenly.
 const SAMPLED_MESSAGES: usize = 20_000;
 
-/// CPU time of a message beside its packets: posted, completed, recorded, those that wait for it let go.
+/// CPU seconds of a message without its packets: post, completion, record, release of successors.
 const A_MESSAGE_S: f64 = 3e-6;
-/// And where so many connections are open that none of them is in a cache when its turn comes.
+/// CPU seconds of a message if so many connections are open that their state is in no cache.
 const A_COLD_MESSAGE_S: f64 = 8e-6;
-/// Connections from which on that is so.
+/// Number of connections from which [`A_COLD_MESSAGE_S`] applies.
 const COLD_FROM: f64 = 10_000.0;
-/// CPU time of a computation.
+/// CPU seconds of a computation.
 const A_COMPUTATION_S: f64 = 0.5e-6;
-/// In a run of flows: CPU time of a message that is sprayed, and of one over single paths, which meets others on every link.
+/// CPU seconds of a sprayed message in a flow simulation, and of one on a single path, which shares every link with
+/// others.
 const A_SPRAYED_FLOW_S: f64 = 1.5e-6;
 const A_FLOW_ON_ONE_PATH_S: f64 = 10e-6;
-/// What such a run takes before it begins.
+/// CPU seconds of a flow simulation before its first event.
 const A_FLOW_RUN_S: f64 = 0.005;
-/// How far that may be off: how many flows share a link decides, and no estimate knows it.
+/// Uncertainty factor of the CPU time of a flow simulation. It depends on the number of flows that share a link,
+/// which no estimate knows.
 const FLOW_CPU_FACTOR: f64 = 4.0;
-/// CPU time and memory are between the estimate over these and times these.
+/// Uncertainty factors: the actual CPU time and memory lie between the estimate divided by and multiplied by these.
 const CPU_FACTOR: f64 = 2.0;
 const MEMORY_FACTOR: f64 = 1.5;
-/// The same of CPU time where the beginning of the run was measured.
+/// Uncertainty factor of the CPU time if the beginning of the run was measured.
 const MEASURED_CPU_FACTOR: f64 = 1.5;
 
-/// What a run will cost. Retransmissions are not foreseen, and schemes and machines differ: see the ranges.
+/// Estimated cost of a run. The estimate ignores retransmissions, and schemes and machines differ; the ranges cover
+/// this.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Packets crossing a link each, data and acknowledgements; none in a run of flows.
+    /// Packet-hops, data and acknowledgements. `None` in a flow simulation.
     pub packet_hops: Option<f64>,
-    /// CPU time of one core.
+    /// CPU time of one core in seconds.
     pub cpu_s: f64,
-    /// What it may well be, from and to.
+    /// Likely range of the CPU time in seconds, from and to.
     pub cpu_range_s: (f64, f64),
-    /// Memory.
+    /// Memory in bytes.
     pub memory_bytes: f64,
-    /// What it may well be, from and to.
+    /// Likely range of the memory in bytes, from and to.
     pub memory_range_bytes: (f64, f64),
 }
 
-/// How far a run has come: the CPU time it has taken, and what it has got through.
+/// Progress of a run: CPU time used and work done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// CPU time since it was set up, setting up included, seconds.
+    /// CPU time including setup, in seconds.
     pub cpu_s: f64,
-    /// Packets that crossed a link each.
+    /// Packet-hops simulated.
     pub packet_hops: f64,
-    /// Messages that are over.
+    /// Messages that have ended.
     pub messages: f64,
 }
 
-/// The beginning of a run, as it went on this machine.
+/// Measurement of the beginning of a run on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beginning {
-    /// Early on.
+    /// Progress early in the run.
     pub first: Progress,
-    /// At its end.
+    /// Progress at the end of the measurement.
     pub last: Progress,
-    /// The run was over then.
+    /// True if the run had ended by then.
     pub whole: bool,
 }
 
@@ -102,7 +105,7 @@ impl Estimate {
             let scheme = &spec.scheme_of(message.group).scheme;
             let Packets { data, acks } = company.packets(spec, index, message);
             let packets = match scheme.service {
-                // Only what is missing is told of.
+                // Reliable datagrams send no acknowledgements; only missing packets are reported.
                 Service::Datagram(_) => data,
                 _ => data + acks,
             };
@@ -128,7 +131,8 @@ impl Estimate {
 }
 
 impl Estimate {
-    /// The same, from how the beginning of the run of `messages` went: the rest takes as long for as much work.
+    /// Refines the estimate with a measured beginning of a run of `messages`: the remaining work takes as much time
+    /// in proportion.
     #[must_use]
     pub fn measured(self, beginning: &Beginning, messages: u64) -> Self {
         let Beginning { first, last, whole } = *beginning;
@@ -147,14 +151,14 @@ impl Estimate {
         Estimate { cpu_s, cpu_range_s: range(cpu_s, MEASURED_CPU_FACTOR), ..self }
     }
 
-    /// The same on a machine of so many times the speed of that of the benchmarks.
+    /// Scales the estimate to a machine with `times` the speed of the benchmark machine.
     #[must_use]
     pub fn at_speed(self, times: f64) -> Self {
         let (from, to) = self.cpu_range_s;
         Estimate { cpu_s: self.cpu_s / times, cpu_range_s: (from / times, to / times), ..self }
     }
 
-    /// A message costs what it costs, whatever its size: it begins, is solved, and ends.
+    /// Estimates a flow simulation, whose cost is a constant for each message: start, solution and end.
     fn of_flows(spec: &SimSpec, memory: &Memory) -> Self {
         let a_message = |message: &Message| {
             let scheme = &spec.scheme_of(message.group).scheme;
@@ -180,7 +184,7 @@ fn packet_hops_per_cpu_s(hosts: u32) -> f64 {
     (AT_128_HOSTS - LESS_A_DOUBLING * doublings).max(LEAST)
 }
 
-/// The sum of `cost` over all messages, from an even sample if they are many.
+/// Sums `cost` over all messages, or extrapolates from an even sample if there are many.
 fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(usize, &Message) -> [f64; 2]) -> [f64; 2] {
     let messages = graph.messages();
     let stride = messages.len().div_ceil(SAMPLED_MESSAGES).max(1);
@@ -189,7 +193,7 @@ fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(usize, &Message) -> 
         costs.iter_mut().zip(cost(index, message)).for_each(|(sum, of_message)| *sum += of_message);
         bytes += message.size.get() as f64;
     }
-    // By bytes rather than by number: a few large messages may carry most packets.
+    // Scaled by bytes rather than by number: a few large messages may cause most packets.
     let all: f64 = messages.iter().map(|message| message.size.get() as f64).sum();
     let scale = if bytes > 0.0 && stride > 1 { all / bytes } else { 1.0 };
     costs.map(|cost| cost * scale)
@@ -199,7 +203,7 @@ fn sum_by_sample(graph: &MessageGraph, mut cost: impl FnMut(usize, &Message) -> 
 mod tests {
     use super::*;
 
-    /// 10 M packet-hops, of which 1 M took 0.1 s after a set-up of 0.05 s.
+    /// 10 M packet-hops, of which 1 M took 0.1 s after a setup of 0.05 s.
     #[test]
     fn the_rest_takes_as_long_as_the_beginning() {
         let usual = Estimate {
@@ -215,12 +219,12 @@ mod tests {
         let measured = usual.clone().measured(&beginning, 6);
         assert!((measured.cpu_s - 1.05).abs() < 1e-9, "{measured:?}");
         assert_eq!(measured.cpu_range_s, range(measured.cpu_s, 1.5));
-        // By messages where there are no packets: three of six.
+        // Without packets the progress counts messages: three of six.
         let flows = Estimate { packet_hops: None, ..usual.clone() }.measured(&beginning, 6);
         assert!((flows.cpu_s - 0.25).abs() < 1e-9, "{flows:?}");
         let whole = usual.clone().measured(&Beginning { whole: true, ..beginning }, 6);
         assert!((whole.cpu_s - 0.15).abs() < 1e-9, "{whole:?}");
-        // Nothing has moved: nothing is known.
+        // Without progress the estimate stays unchanged.
         assert_eq!(usual.clone().measured(&Beginning { first: last, ..beginning }, 6), usual);
         assert_eq!(usual.clone().at_speed(0.5).cpu_range_s, (0.5, 2.0));
     }

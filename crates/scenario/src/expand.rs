@@ -1,15 +1,15 @@
-//! Spells shorthands out: names of schemes, topology presets and kinds of routing become the settings they stand for, with what the
-//! user set laid over them.
+//! Expansion of shorthands: scheme names, topology presets and routing kinds become the settings they stand for,
+//! overridden by the user's settings.
 
 use pathweave_policy::{find_scheme, schemes};
 use serde::Serialize;
 
 use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest, value_of};
 
-/// The scheme of scenarios that name none.
+/// Default scheme of a scenario.
 pub(crate) const DEFAULT_SCHEME: &str = "rps";
 
-/// Spells out every shorthand in `root`. What is wrong with them goes to `found`.
+/// Expands every shorthand in `root`. Appends errors to `found`.
 pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
     let Some(table) = root.as_table_mut() else { return };
     let own = OwnSchemes::take(table, found);
@@ -38,12 +38,12 @@ fn keep(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
     found.extend(result.err());
 }
 
-/// A configuration as a tree, without places in a source.
+/// Converts a configuration to a tree without source locations.
 fn tree_of(config: &impl Serialize) -> Node {
     Node::from_toml(value_of(config))
 }
 
-/// `preset = "udmp-320"`, or `kind = "preset"` and `name = "udmp-320"`.
+/// Expands `preset = "udmp-320"`, or `kind = "preset"` with `name = "udmp-320"`.
 fn topology_preset(topology: &mut Node) -> Result<(), Diagnostic> {
     let path = FieldPath::root().key("topology");
     let Some(table) = topology.as_table_mut() else { return Ok(()) };
@@ -74,7 +74,7 @@ fn topology_preset(topology: &mut Node) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// `routing = "source"` stands for that kind with its defaults.
+/// Expands `routing = "source"` to that kind with its defaults.
 fn routing_kind(routing: &mut Node) {
     if let Value::Text(kind) = &mut routing.value {
         let kind = Value::Text(std::mem::take(kind));
@@ -83,7 +83,7 @@ fn routing_kind(routing: &mut Node) {
     }
 }
 
-/// Schemes the scenario defines itself: `[schemes.NAME]`.
+/// Schemes that the scenario defines itself: `[schemes.NAME]`.
 struct OwnSchemes(Table);
 
 impl OwnSchemes {
@@ -108,7 +108,7 @@ impl OwnSchemes {
         self.0.keys().map(String::as_str).chain(known).collect()
     }
 
-    /// Turns a scheme's name, or a table with a `base`, into all its settings and its `name`.
+    /// Expands a scheme's name, or a table with a `base`, to all settings and the `name`.
     fn expand(&self, node: &mut Node, path: &FieldPath) -> Result<(), Diagnostic> {
         self.expand_within(node, path, &mut Vec::new())
     }
@@ -124,7 +124,7 @@ impl OwnSchemes {
                 let name = std::mem::take(name);
                 let mut settings = self.named(&name, node, path, within)?;
                 set_name(&mut settings, &name);
-                // Where the preset is to blame, point at its name.
+                // Errors in the preset point at its name.
                 (settings.key, settings.span) = (node.key.take(), node.span.take());
                 *node = settings;
                 Ok(())
@@ -157,12 +157,13 @@ impl OwnSchemes {
                 set_name(node, &label);
                 Ok(())
             }
-            // The shape check says what is wrong.
+            // The check of the shape reports the error.
             _ => Ok(()),
         }
     }
 
-    /// The settings a name stands for: the scenario's own definitions go before the built-in ones.
+    /// Returns the settings that a name stands for. The scenario's own definitions take precedence over built-in
+    /// schemes.
     fn named(
         &self,
         name: &str,
@@ -243,14 +244,14 @@ mod tests {
         let picker = |scheme: toml::Value| scheme["policy"]["picker"].as_table().unwrap().clone();
         let recycled = "{ base = \"uet-nscc\", policy = { picker = { recycled = {} } } }";
         assert_eq!(picker(scheme(&format!("scheme = {recycled}"))).keys().collect::<Vec<_>>(), ["recycled"]);
-        // In two steps, and a field of the same choice.
+        // A choice replaced in two steps, with a field of the same choice.
         let text = format!(
             "scheme = {{ base = \"a\", policy.picker.recycled = {{ ring = 4 }} }}\n[schemes]\na = {recycled}"
         );
         assert_eq!(picker(scheme(&text))["recycled"]["ring"].as_integer(), Some(4));
     }
 
-    /// What a table in a table is in a scheme, wherever it is alone there: a choice.
+    /// Lists every table of a scheme that contains only another table: such a table is a choice.
     #[test]
     fn tables_alone_in_a_table_are_choices() {
         fn walk(path: &str, table: &Table, found: &mut std::collections::BTreeSet<String>) {
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(scheme["name"].as_str(), Some("b"));
         assert_eq!(scheme["paths"].as_integer(), Some(8));
         assert_eq!(scheme["queue_pairs"].as_integer(), Some(2));
-        // A definition may refine the built-in scheme of its own name, but not itself.
+        // A definition may refine the built-in scheme of the same name, but not itself.
         let text = "[schemes.rps]\nbase = \"rps\"\npaths = 8\n";
         assert_eq!(expanded(text).unwrap()["scheme"]["paths"].as_integer(), Some(8));
         let circle = expanded("scheme = \"a\"\n[schemes.a]\nbase = \"b\"\n[schemes.b]\nbase = \"a\"\n");

@@ -1,4 +1,4 @@
-//! Whether ranks that are alike may be run once.
+//! Conditions under which equivalent ranks are simulated only once.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use pathweave_workload::{Fold, MessageGraph};
 use crate::model::{self, Fidelity, Scenario};
 use crate::text::{Diagnostic, FieldPath};
 
-/// What the workload of a scenario may leave out.
+/// Returns the ranks of a workload that the simulation may leave out.
 pub(crate) fn of(scenario: &Scenario, topology: &Arc<Topology>) -> Fold {
     match (obstacle(scenario), scenario.run.fold) {
         (Some(why), _) => Fold::Never(why),
@@ -20,7 +20,7 @@ pub(crate) fn of(scenario: &Scenario, topology: &Arc<Topology>) -> Fold {
     }
 }
 
-/// Refuses a scenario that asks for ranks to be run once where none are.
+/// Refuses a scenario with `run.fold = "always"` if no ranks could be folded.
 pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Diagnostic> {
     if scenario.run.fold != model::Fold::Always || graph.folding().is_some() {
         return Ok(());
@@ -34,7 +34,7 @@ pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Dia
     Err(finding.help("\"auto\" runs them once where that can be"))
 }
 
-/// What tells ranks apart that are alike otherwise, or forbids to look.
+/// Returns the reason why equivalent ranks cannot be folded in this scenario, or `None`.
 fn obstacle(scenario: &Scenario) -> Option<String> {
     let [workload] = &scenario.workload[..] else {
         return Some("several workloads share the network".to_owned());
@@ -61,8 +61,8 @@ fn obstacle(scenario: &Scenario) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// How packets of this scheme are spread over these switches, which do what the scheme is made for unless they are told: as
-/// switches do it, or else as hosts do. `None`: a program picks.
+/// Returns how a scheme spreads packets: as the switches do, otherwise as hosts do, or `None` if a program picks
+/// paths. Switches use the forwarding that the scheme is made for unless the scenario sets another.
 pub(crate) fn spread(scheme: &Scheme, switches: &ForwardingConfig) -> Option<Spread> {
     let switches = ForwardingConfig { kind: switches.kind.or(scheme.forwarding), ..switches.clone() };
     switches.spread().or(scheme.as_fluid().spread)
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::load::{Changes, Loaded};
 
-    /// What forbids to leave ranks out where "auto" would, of a run of flows.
+    /// Returns the reason why `fold = "auto"` would not fold this flow simulation.
     fn obstacle_of(set: &[&str]) -> Option<String> {
         let text = "topology = { kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 4 }\n\
                     [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 8\n[run]\nfidelity = \"flow\"\n";
@@ -87,7 +87,8 @@ mod tests {
         }
     }
 
-    /// A large job over switches that hash would be refused for ranks that nobody asked to leave out.
+    /// Single paths prevent folding, whether the scheme or the switches choose them. Otherwise a large job on single
+    /// paths would be refused although nobody asked for folding.
     #[test]
     fn single_paths_forbid_it_whoever_chooses_them() {
         for set in [

@@ -1,5 +1,5 @@
-//! Settings that change nothing in this scenario, or that its schemes are not made for. None is refused: a file may prepare
-//! for what a sweep or the command line switches on. But none is ignored in silence.
+//! Settings without an effect in this scenario, or for which its schemes are not made. They are accepted, because a
+//! file may prepare for values of a sweep or the command line. Each of them is reported in a note.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
 use crate::text::value_of;
 
-/// Fields of UDMP that the law as printed does not have.
+/// Fields of UDMP that do not exist in the published algorithm.
 const REPAIRED: [&str; 8] = [
     "queue_target_rtts",
     "queue_gain",
@@ -30,7 +30,7 @@ const REPAIRED: [&str; 8] = [
     "near",
 ];
 
-/// What is set to other than its default and has no effect here, with the reason.
+/// Returns a note, with the reason, for each setting that differs from its default and has no effect.
 pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGraph) -> Vec<String> {
     let mut notes = Notes(Vec::new());
     let schemes: Vec<_> = scenario.schemes().collect();
@@ -91,7 +91,7 @@ impl Notes {
                     let why = "each rank stands for others, and of these no packets can be run";
                     self.add("run", &["calibrate"], why);
                 }
-                // Packets that it is measured on are run by as many as there may be.
+                // Threads and partition apply to the packets that calibrate the flows.
                 if !calibrates {
                     let why = "run.fidelity is \"flow\", and flows are run by one thread";
                     if run.partition.is_some() {
@@ -139,7 +139,7 @@ impl Notes {
         }
     }
 
-    /// Switches that trim, for schemes that are not made for it.
+    /// Reports switches that trim together with schemes that are not made for trimming.
     fn of_trimming(&mut self, path: &str, scheme: &Scheme, switch: &SwitchConfig, topology: &Topology) {
         if !switch.trim.enabled {
             return;
@@ -151,7 +151,7 @@ impl Notes {
             ));
         }
         let by_marks = [Control::BY_MARKS, Control::BY_NOTIFICATIONS].contains(&scheme.as_fluid().control);
-        // Its fluid is that of marks, but it goes by delay.
+        // The fluid model of Timely is that of marks, but Timely reacts to delay.
         let is_timely =
             matches!(&scheme.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(_), .. }));
         if by_marks && !is_timely && switch.ecn.enabled && marks_nothing(switch, topology) {
@@ -228,7 +228,7 @@ impl Notes {
     }
 }
 
-/// Whether ports trim before they mark, at whatever rate there is.
+/// Returns true if all ports trim packets before they mark any, at every link rate.
 fn marks_nothing(switch: &SwitchConfig, topology: &Topology) -> bool {
     let at =
         |bytes: Bytes, of: Rate, rate: Rate| bytes.get() as f64 * rate.as_bps() as f64 / of.as_bps() as f64;
@@ -241,7 +241,7 @@ fn marks_nothing(switch: &SwitchConfig, topology: &Topology) -> bool {
     })
 }
 
-/// Fields of a table that differ from those of another.
+/// Returns the fields of a table that differ from those of another table.
 fn changed(table: &impl Serialize, usual: &impl Serialize) -> Vec<String> {
     let (table, usual) = (value_of(table), value_of(usual));
     let fields =
@@ -275,7 +275,7 @@ mod tests {
         let loaded = Loaded::parse(&text, "a.toml", ".", &Changes { set, ..Changes::default() });
         let prepared =
             loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{scheme}: {why}"));
-        // Messages of a packet are latency.
+        // Notes on latency are expected with messages of one packet.
         prepared.notes.into_iter().filter(|note| !note.starts_with("latency rules")).collect()
     }
 
@@ -354,7 +354,8 @@ mod tests {
         assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
     }
 
-    /// By default 178,450 B are trimmed and 400 KB marked, at 100 Gb/s and any other rate alike.
+    /// Default thresholds at 100 Gb/s: packets are trimmed at 178,450 B and marked at 400 KB. Both scale with the
+    /// rate of the link.
     #[test]
     fn schemes_that_switches_which_trim_are_not_made_for() {
         let trims = ["switch.trim.enabled=true", "switch.pfc.enabled=false"];

@@ -1,4 +1,4 @@
-//! What can be said of a scenario before it runs: its size, what no run can beat, what a run will cost.
+//! Properties of a scenario that are known before it runs: size, lower bounds, and estimated cost.
 
 use std::collections::BTreeMap;
 
@@ -12,67 +12,67 @@ use crate::estimate::Estimate;
 use crate::memory::{Memory, Process};
 use crate::prepare::Prepared;
 
-/// Pairs of switches whose paths are counted at most.
+/// Largest number of switch pairs whose paths are counted.
 const PATH_WALKS: u64 = 200_000;
 
-/// What can be said of a scenario before it runs.
+/// Properties of a scenario that are known before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inspection {
     /// Name of the scenario.
     pub name: String,
-    /// Seed of every random stream.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// The network.
+    /// Size of the network.
     pub network: NetworkSize,
-    /// The messages.
+    /// Size of the traffic.
     pub traffic: TrafficSize,
-    /// What no run can beat.
+    /// Lower bounds of the completion time.
     pub bounds: BoundTimes,
-    /// What a run will cost.
+    /// Estimated cost of a run.
     pub estimate: Estimate,
-    /// What it takes of memory, by part.
+    /// Estimated memory of a run, by part.
     pub memory: Memory,
-    /// Assumptions made about input files, input not used.
+    /// Notes on assumptions about input files and on unused input.
     pub notes: Vec<String>,
 }
 
-/// The network.
+/// Size of the network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NetworkSize {
-    /// Its name.
+    /// Name of the topology.
     pub topology: String,
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Full-duplex links.
+    /// Number of full-duplex links.
     pub links: u64,
-    /// Switches by tier, from the ToRs up.
+    /// Switches by tier, starting with the ToRs.
     pub tiers: Vec<Tier>,
-    /// How many ordered pairs of hosts have how many shortest paths.
+    /// Ordered pairs of hosts, grouped by the number of their shortest paths.
     pub paths: Vec<Paths>,
-    /// Only some destinations were looked at for `paths`.
+    /// True if `paths` covers only a sample of destinations.
     pub paths_sampled: bool,
-    /// The paths that sources choose from; absent where switches choose.
+    /// Explicit paths that sources choose from; absent if switches choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explicit_paths: Option<ExplicitPaths>,
 }
 
-/// The explicit paths between hosts that talk.
+/// Explicit paths between hosts that communicate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplicitPaths {
-    /// Paths from one host to all it may talk to: the fewest, and the most.
+    /// Paths from one host to all its destinations: smallest and largest number.
     pub of_host: (u64, u64),
-    /// How many ordered pairs of hosts have how many paths: (paths, pairs).
+    /// Number of paths of a pair, and number of ordered pairs of hosts with it: (paths, pairs).
     pub of_pair: Vec<(u32, u64)>,
-    /// Paths of all pairs of switches with hosts together.
+    /// Number of paths of all pairs of switches with hosts.
     pub lists: u64,
-    /// Memory of these.
+    /// Memory of these paths in bytes.
     pub memory_bytes: u64,
 }
 
 impl ExplicitPaths {
-    /// Counts them.
+    /// Counts the paths.
     pub fn new(topology: &Topology, sets: &PathSets) -> Self {
         let mut hosts_at = vec![0u64; sets.edges().len()];
         (0..topology.hosts()).for_each(|host| hosts_at[sets.edge_of(HostId(host)) as usize] += 1);
@@ -100,71 +100,71 @@ impl ExplicitPaths {
 /// Switches of a tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tier {
-    /// The tier; 0 has the ToRs.
+    /// Number of the tier; 0 has the ToRs.
     pub tier: u8,
-    /// Its switches.
+    /// Number of switches in the tier.
     pub switches: u32,
-    /// Capacity towards the hosts over capacity away from them; absent at the top.
+    /// Capacity towards the hosts divided by capacity away from them; absent at the top.
     pub oversubscription: Option<f64>,
 }
 
-/// Pairs of hosts that are alike.
+/// Group of host pairs with equal paths.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paths {
-    /// Links on a path.
+    /// Number of links on a path.
     pub hops: u32,
-    /// Shortest paths of a pair.
+    /// Number of shortest paths of a pair.
     pub paths: u64,
-    /// Ordered pairs.
+    /// Number of ordered pairs.
     pub pairs: u64,
 }
 
-/// The messages.
+/// Size of the traffic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrafficSize {
-    /// By group.
+    /// Traffic by group.
     pub groups: Vec<GroupSize>,
-    /// Messages in all.
+    /// Total number of messages.
     pub messages: u64,
-    /// Computations and barriers.
+    /// Number of computations and barriers.
     pub computations: u64,
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: u64,
-    /// Payload in all.
+    /// Total payload in bytes.
     pub bytes: u64,
 }
 
-/// The messages of a group.
+/// Messages of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupSize {
-    /// Its name.
+    /// Name of the group.
     pub group: String,
-    /// Its scheme.
+    /// Name of its scheme.
     pub scheme: String,
-    /// Its messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Their payload.
+    /// Payload in bytes.
     pub bytes: u64,
 }
 
-/// What no run can beat, in simulated time. Payload only; headers and propagation come on top.
+/// Lower bounds of the completion time in simulated time. They count payload only, without headers and propagation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoundTimes {
-    /// The busiest host link, with regard to when its messages may start.
+    /// Time of the busiest host link in nanoseconds, taking the start times of its messages into account.
     pub links_ns: f64,
-    /// The longest chain of dependent messages, each alone on its links.
+    /// Time of the longest chain of dependent messages in nanoseconds, each alone on its links.
     pub chain_ns: f64,
-    /// The later of both: no run is over before.
+    /// Larger of both bounds in nanoseconds. No run ends earlier.
     pub completion_ns: f64,
 }
 
 impl Prepared {
-    /// What can be said of the scenario before it runs, by one thread.
+    /// Inspects the scenario for a run with one thread.
     pub fn inspect(&self) -> Inspection {
         self.inspect_in(Process::ONE_THREAD)
     }
 
-    /// What the run takes of memory in this process.
+    /// Returns the estimated memory of a run in this process.
     pub fn memory_in(&self, process: Process) -> Memory {
         let spec = &self.spec;
         let notification = spec.task_notification().expect("it was checked when the run was set up");
@@ -172,7 +172,7 @@ impl Prepared {
         Memory::new(spec, &Routing::whole(&spec.topology), &self.footprint, bounds.completion(), process)
     }
 
-    /// What can be said of the scenario before it runs in this process.
+    /// Inspects the scenario for a run in this process.
     pub fn inspect_in(&self, process: Process) -> Inspection {
         let spec = &self.spec;
         let routing = Routing::whole(&spec.topology);

@@ -1,9 +1,10 @@
-//! Scenarios whose messages are so small that distance decides how long they take.
+//! Detection of scenarios in which latency, not bandwidth, determines the time of messages.
 
 use pathweave_results::{Quantity, least_scale};
 use pathweave_sim::SimSpec;
 
-/// A note on the messages of jobs, if in the mean their bytes take less time on a link than the shortest way has of delay.
+/// Returns a note if the average message of a job takes less time on a link than the smallest possible delay between
+/// hosts.
 pub(crate) fn note(spec: &SimSpec) -> Option<String> {
     let of_jobs = || spec.graph.messages().iter().filter(|message| message.job.is_some());
     let count = of_jobs().count();
@@ -17,7 +18,7 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
             / count as f64;
     let delay_ns =
         spec.topology.links().iter().map(|link| link.delay.as_ps() as f64 / 1e3).min_by(f64::total_cmp)?;
-    // From a host to a switch, and from there to a host.
+    // Two links: from a host to a switch, and from there to a host.
     let least_ns = 2.0 * delay_ns;
     (on_links_ns < least_ns).then(|| {
         let scale = match least_scale(&spec.scenario_toml) {

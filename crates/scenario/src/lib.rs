@@ -1,4 +1,4 @@
-//! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
+//! Scenario files: one TOML layout composed of every crate's configuration, and checked before anything runs.
 
 mod acks;
 mod calibrate;

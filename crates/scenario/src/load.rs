@@ -1,4 +1,4 @@
-//! From a file and the command line to a scenario.
+//! Loading of a scenario from a file and the command line.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::text::{
     Diagnostic, Diagnostics, Document, FieldPath, Node, Setting, Source, Value, parse_document, read_document,
 };
 
-/// What changes a scenario from outside its file, in this order.
+/// Changes to a scenario from outside its file, applied in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// What another file sets, such as a sweep; it knows its places there.
+    /// Settings of another file such as a sweep, with their locations there.
     pub settings: Vec<Setting>,
-    /// `key=value`, as given to `--set`.
+    /// `key=value` settings of `--set`.
     pub set: Vec<String>,
-    /// The seed, as given to `--seed`.
+    /// Seed of `--seed`.
     pub seed: Option<u64>,
-    /// The scheme of all workloads that have none of their own, as given to `--schemes`: a built-in one, or one the
-    /// scenario defines under `[schemes.NAME]`. What `set` says of its fields comes on top.
+    /// Scheme of `--schemes` for all workloads without a scheme of their own: a built-in one, or one that the
+    /// scenario defines under `[schemes.NAME]`. Settings in `set` refine it.
     pub scheme: Option<String>,
 }
 
 impl Changes {
-    /// Makes later changes after these. A scheme, named by [`Changes::scheme`] or by a setting of `scheme`, replaces the one
-    /// before and what was set of it; everything else adds to what there is.
+    /// Appends later changes. A scheme, from [`Changes::scheme`] or a setting of `scheme`, replaces the earlier
+    /// scheme and its settings. Everything else is added.
     pub fn then(&mut self, later: Changes) {
         let of_scheme = |text: &String| Setting::parse(text).is_ok_and(|setting| setting.is_within("scheme"));
         let field = FieldPath::root().key("scheme");
@@ -42,18 +42,22 @@ impl Changes {
     }
 }
 
-/// A scenario and where each of its values was written, so that what is found wrong later can still be placed.
+/// Scenario with the source location of each value, so that later errors can still point to it.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The scenario.
     pub scenario: Scenario,
-    /// Folder to which file names in the scenario are relative.
+    /// Base folder of relative file names in the scenario.
     pub base_dir: PathBuf,
     tree: Node,
 }
 
 impl Loaded {
-    /// Reads, changes, completes and checks a scenario file.
+    /// Reads a scenario file, applies the changes, fills in defaults, and validates the result.
+    ///
+    /// # Errors
+    ///
+    /// [`Diagnostics`] with all errors found.
     pub fn read(path: &Path, changes: &Changes) -> Result<Self, Diagnostics> {
         let (tree, _) = read_document(path)?;
         let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -61,7 +65,12 @@ impl Loaded {
         Self::complete(tree, name.unwrap_or_default(), base_dir, changes)
     }
 
-    /// The same for a text, called `source_name` in errors. Its file names are relative to `base_dir`.
+    /// Parses a scenario from a text, which error messages call `source_name`. Relative file names refer to
+    /// `base_dir`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Loaded::read`].
     pub fn parse(
         text: &str,
         source_name: &str,
@@ -73,7 +82,11 @@ impl Loaded {
         Self::complete(tree, name, base_dir.into(), changes)
     }
 
-    /// The same for a scenario that is the table `field` of another document.
+    /// Reads the scenario in the table `field` of another document.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Loaded::read`], and if `field` is not a table.
     pub fn within(
         document: &Document,
         field: &FieldPath,
@@ -89,7 +102,11 @@ impl Loaded {
         Self::complete(tree.clone(), name.to_owned(), document.base_dir.clone(), changes)
     }
 
-    /// The same with another seed.
+    /// Returns the scenario with another seed.
+    ///
+    /// # Errors
+    ///
+    /// The seed is larger than `i64::MAX`.
     pub fn with_seed(&self, seed: u64) -> Result<Self, Diagnostics> {
         if i64::try_from(seed).is_err() {
             return Err(self.place(seed_too_large(seed)).into());
@@ -99,14 +116,18 @@ impl Loaded {
         Ok(other)
     }
 
-    /// The scenario as TOML with every default filled in and files named by absolute paths: it runs again from
-    /// anywhere.
+    /// Returns the scenario as TOML with all defaults filled in and absolute file names, so that it runs from any
+    /// folder.
     pub fn resolved(&self) -> String {
         resolved::to_toml(&self.scenario, &self.base_dir)
     }
 
-    /// What decides the outcome of a run, as a text: the scenario with every default filled in, without its name, and
-    /// with the contents of files in place of their names. Equal texts give equal digests.
+    /// Returns a text that identifies the outcome of a run: the scenario with all defaults filled in, without its
+    /// name, and with a digest of each file in place of the file's name. Runs of equal texts give equal digests.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
     pub fn identity(&self) -> Result<String, Diagnostics> {
         resolved::identity(&self.scenario, &self.base_dir).map_err(Diagnostics::from)
     }
@@ -122,7 +143,7 @@ impl Loaded {
             table.entry("name".to_owned()).or_insert_with(|| Node::unplaced(Value::Text(name)));
         }
         expand(&mut tree, &mut found);
-        // Unknown names leave values behind that would only be complained about again.
+        // An unknown name leaves a value behind whose shape would be reported a second time.
         let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
         let shape = Shape::for_type::<Scenario>().check(&tree);
         found.extend(shape.into_iter().filter(|finding| !covered(&finding.field, &reported)));
@@ -133,18 +154,18 @@ impl Loaded {
         Ok(Loaded { scenario, base_dir, tree })
     }
 
-    /// Whether the file or an override states this field.
+    /// Returns true if the file or an override sets this field.
     pub(crate) fn is_written(&self, field: &FieldPath) -> bool {
         self.tree.find(field).is_some_and(|node| node.span.is_some() || node.key.is_some())
     }
 
-    /// Places a finding that was made after loading.
+    /// Adds the source location to an error that was found after loading.
     pub(crate) fn place(&self, finding: Diagnostic) -> Diagnostic {
         self.tree.place(finding)
     }
 }
 
-/// Whether `field` is one of `reported` or below it.
+/// Returns true if `field` is one of `reported` or within one of them.
 fn covered(field: &FieldPath, reported: &[String]) -> bool {
     let field = field.to_string();
     reported.iter().any(|outer| {
@@ -153,10 +174,10 @@ fn covered(field: &FieldPath, reported: &[String]) -> bool {
     })
 }
 
-/// Applies the command line's changes. Findings that do not prevent looking further are returned.
+/// Applies the command line's changes. Returns the errors after which the check can continue.
 fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnostics> {
     let mut found = Vec::new();
-    // `--set scheme.paths=64` changes the default scheme where the scenario names none.
+    // `--set scheme.paths=64` changes the default scheme if the scenario names none.
     if let Some(table) = tree.as_table_mut() {
         let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
         table.entry("scheme".to_owned()).or_insert_with(default);
@@ -167,7 +188,7 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     let insert = |tree: &mut Node, name: &str, node: Node| {
         tree.as_table_mut().map(|table| table.insert(name.to_owned(), node));
     };
-    // Before what `--set` says of its fields.
+    // Applied before the settings of `--set` for its fields.
     if let Some(scheme) = &changes.scheme {
         insert(tree, "scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
     }
@@ -193,20 +214,20 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     Ok(found)
 }
 
-/// TOML's integers end there, and a scenario must be able to say its seed.
+/// Returns the error for a seed that TOML's integers cannot represent.
 fn seed_too_large(seed: u64) -> Diagnostic {
     let finding = Diagnostic::new(FieldPath::root().key("seed"), format!("`seed` cannot be {seed}"));
     finding.allowed(format!("at most {}", i64::MAX))
 }
 
-/// A value that a flag of the command line sets.
+/// Returns the node for a value that a command line flag sets.
 fn flag(text: String, value: Value) -> Node {
     let source = Source::new("command line", text);
     let span = crate::text::Span::new(&Arc::clone(&source), 0..source.text.len());
     Node { value, key: Some(span.clone()), span: Some(span) }
 }
 
-/// The shape has been checked; what serde still refuses is reported where serde says it is.
+/// Deserialises a checked tree. An error that only serde detects is reported at the location that serde names.
 fn deserialise(tree: &Node) -> Result<Scenario, Diagnostics> {
     serde_path_to_error::deserialize(tree.to_toml()).map_err(|error| {
         let field = FieldPath::from(error.path());
@@ -227,7 +248,7 @@ mod tests {
         Loaded::parse(text, "a.toml", ".", &changes)
     }
 
-    /// Each scheme of a comparison has the fields that are set, over its own.
+    /// Each scheme of a comparison gets the fields that are set, on top of its own.
     #[test]
     fn fields_of_a_scheme_that_is_chosen_can_be_set() {
         for scheme in ["rps", "udmp"] {
@@ -242,7 +263,7 @@ mod tests {
         }
     }
 
-    /// What is set with a scheme is of it; a scheme that comes later has nothing of an earlier one.
+    /// Settings of a scheme belong to that scheme; a later scheme inherits nothing from an earlier one.
     #[test]
     fn later_changes_replace_schemes_and_add_to_the_rest() {
         let set = |text: &str| Changes { set: vec![text.to_owned()], ..Changes::default() };

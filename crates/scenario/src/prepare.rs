@@ -1,4 +1,4 @@
-//! From a scenario to what the simulator runs: the network and the messages exist, every name has been found.
+//! Preparation of a scenario for a run: builds the network and the messages, and resolves all names.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -23,35 +23,47 @@ use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
 use crate::windows;
 
-/// Hosts up to which explicit paths are found for all pairs, not only for those that talk.
+/// Largest number of hosts for which explicit paths of all pairs are computed, not only of those that communicate.
 const SMALL_NETWORK: u32 = 160;
 
-/// A scenario that is ready to run.
+/// Scenario that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// What the simulator runs.
+    /// Input of the simulator.
     pub spec: SimSpec,
-    /// What the user should know: assumptions made about input files, input not used.
+    /// Notes for the user: assumptions about input files, and unused input.
     pub notes: Vec<String>,
-    /// Sizes of what the run keeps.
+    /// Sizes of the run's data.
     pub footprint: Footprint,
 }
 
 impl Loaded {
-    /// Builds network and messages, and checks everything that can be wrong before a run.
+    /// Builds the network and the messages, and checks everything that can be wrong before a run.
+    ///
+    /// # Errors
+    ///
+    /// [`Diagnostics`] of the first check that fails.
     pub fn prepare(&self) -> Result<Prepared, Diagnostics> {
         let drafted = self.draft()?;
         self.try_out(&drafted.spec)?;
         Ok(drafted)
     }
 
-    /// Sets a run up and plays its first window, for what only the simulator can refuse.
+    /// Sets a run up and simulates its first window, to find errors that only the simulator detects.
+    ///
+    /// # Errors
+    ///
+    /// The simulator refuses the run.
     pub fn try_out(&self, spec: &SimSpec) -> Result<(), Diagnostics> {
         run::try_out(spec).map_err(|why| self.sim_error(&why))
     }
 
-    /// Builds network and messages, and checks what can be wrong with them. Nothing is made yet of what a run takes of
-    /// memory; [`Loaded::try_out`] is to follow.
+    /// Builds the network and the messages and checks them, without allocating the memory of a run.
+    /// [`Loaded::try_out`] performs the remaining checks.
+    ///
+    /// # Errors
+    ///
+    /// [`Diagnostics`] of the first check that fails.
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
@@ -105,7 +117,7 @@ impl Loaded {
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;
-        // A notification that is too short would make every figure of the run wrong.
+        // Too short a notification would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
         notes.extend(windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
@@ -113,7 +125,7 @@ impl Loaded {
         Ok(Prepared { spec, notes, footprint })
     }
 
-    /// The flows that are to be followed must be there.
+    /// Checks that the flows to follow exist.
     fn check_followed(&self, flows: usize) -> Result<(), Diagnostics> {
         let wrong =
             self.scenario.observe.follow.iter().enumerate().find(|(_, flow)| **flow as usize >= flows);
@@ -128,12 +140,16 @@ impl Loaded {
     }
 
     /// Builds the network.
+    ///
+    /// # Errors
+    ///
+    /// The topology is invalid.
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
         built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
     }
 
-    /// Which part each node belongs to, if a file says so.
+    /// Returns the part of each node if a file assigns them.
     fn partition(&self, topology: &Topology) -> Result<Option<Arc<[u16]>>, Diagnostics> {
         let Some(path) = &self.scenario.run.partition else { return Ok(None) };
         let parts = read_parts(topology, path, &self.base_dir).map_err(|why| {
@@ -143,7 +159,8 @@ impl Loaded {
         Ok(Some(parts.into()))
     }
 
-    /// The hosts of each pool, as its workloads see them: the hosts in an order drawn by seed, cut into pieces.
+    /// Returns the hosts of each pool as the environment of its workloads. The hosts are shuffled with the seed and
+    /// divided among the pools.
     fn pools(&self, env: &WorkloadEnv) -> Result<BTreeMap<&String, WorkloadEnv>, Diagnostics> {
         let pools = &self.scenario.pools;
         let mut left: Vec<u32> = (0..env.hosts).collect();
@@ -163,7 +180,7 @@ impl Loaded {
         Ok(made)
     }
 
-    /// Finds the paths that sources choose from, if they do.
+    /// Computes the explicit paths if the routing uses any.
     fn routing(&self, topology: &Topology, graph: &MessageGraph) -> Result<RouteChoice, Diagnostics> {
         let choice: fn(Arc<PathSets>) -> RouteChoice = match &self.scenario.routing {
             RoutingConfig::Ecmp => return Ok(RouteChoice::Switches),
@@ -173,7 +190,8 @@ impl Loaded {
         };
         let Some(source) = self.scenario.routing.explicit() else { unreachable!("the others have no paths") };
         let pairs: Vec<_> = graph.messages().iter().map(|message| (message.src, message.dst)).collect();
-        // A small network's paths are cheap, and all of them say more of it; a file need not have them all.
+        // The paths of a small network cost little, and the complete set is more informative. A file need not contain
+        // all pairs.
         let all = topology.hosts() <= SMALL_NETWORK && !source.paths.is_file();
         let wanted = if all { Wanted::All } else { Wanted::Pairs(&pairs) };
         let sets = PathSets::build(&source.paths, topology, &self.base_dir, wanted);
@@ -197,7 +215,7 @@ impl Loaded {
         Ok(choice(Arc::new(sets)))
     }
 
-    /// The messages of all workloads, and notes on them.
+    /// Builds the messages of all workloads. Returns them with notes.
     pub(crate) fn messages(
         &self,
         topology: &Topology,
@@ -229,7 +247,7 @@ impl Loaded {
         Ok((Arc::new(graph), notes))
     }
 
-    /// Every link, switch and host that a fault names must exist.
+    /// Checks that every link, switch and host of a fault exists.
     fn check_faults(&self, topology: &Topology) -> Result<(), Diagnostics> {
         use pathweave_fabric::config::FaultConfig as Fault;
         let mut found = Vec::new();
@@ -253,7 +271,7 @@ impl Loaded {
         Diagnostics::check(found)
     }
 
-    /// A finding of the simulator itself.
+    /// Converts an error of the simulator to diagnostics at the field concerned.
     pub fn sim_error(&self, why: &SimError) -> Diagnostics {
         let root = FieldPath::root();
         let finding = match why {
@@ -284,7 +302,7 @@ impl Loaded {
         self.place(finding).into()
     }
 
-    /// The field that a mistake is about: one that the scenario states.
+    /// Returns the field that the scenario sets and that an error is about.
     fn blamed(&self, blame: &Blame) -> FieldPath {
         let root = FieldPath::root();
         let routing = root.key("routing");
@@ -324,7 +342,7 @@ fn node(topology: &Topology, name: &str, host: bool) -> Result<(), TopoError> {
     Err(TopoError::UnknownName { kind, name: name.to_owned(), nearest: None, known })
 }
 
-/// What is wrong, without the suggestion, which is shown apart.
+/// Returns the error message without the suggestion, which is shown separately.
 fn message(why: &TopoError) -> String {
     match why {
         TopoError::UnknownName { kind, name, nearest: Some(_), .. } => {
@@ -345,7 +363,7 @@ fn topology_error(why: &TopoError) -> Diagnostic {
     let path = FieldPath::root().key("topology");
     match why {
         TopoError::Field { field, value, allowed } => out_of_range(path.key(field), value, allowed),
-        // These name a file, which is where the mistake is.
+        // These errors name a file; they belong to the field that refers to it.
         TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
         _ => Diagnostic::new(path, message(why)).suggest(nearest_of(why)),
     }
@@ -374,7 +392,7 @@ fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadErro
             let flow = path.key("flows").index(usize::try_from(*index).unwrap_or(usize::MAX));
             Diagnostic::new(field.map_or(flow.clone(), |field| flow.key(field)), message)
         }
-        // The file is where the mistake is; the scenario is where it is named.
+        // The error is in the file; it is reported at the field of the scenario that names the file.
         WorkloadError::File(FileError { file, .. }) => {
             let mut workload = workload.clone();
             let named: Vec<_> = workload.files().into_iter().map(|(field, name)| (field, &*name)).collect();

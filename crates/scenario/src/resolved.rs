@@ -1,4 +1,4 @@
-//! The scenario as it goes into results: complete, and able to run again from anywhere.
+//! Resolved scenario for results: complete, and able to run from any folder.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::model::Scenario;
 use crate::text::{Diagnostic, FieldPath, value_of};
 
-/// The scenario as TOML, every default filled in, files named by absolute paths.
+/// Writes the scenario as TOML with all defaults filled in and absolute file names.
 pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
     let mut scenario = scenario.clone();
     let absolute = |path: &str| -> Result<String, std::convert::Infallible> {
@@ -18,7 +18,7 @@ pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
     write(&scenario)
 }
 
-/// The same without its name, and with a digest of each file's contents in place of its name.
+/// Writes the scenario without its name, and with a digest of each file's content in place of the file name.
 pub(crate) fn identity(scenario: &Scenario, base_dir: &Path) -> Result<String, Diagnostic> {
     let mut scenario = Scenario { name: String::new(), ..scenario.clone() };
     each_file(&mut scenario, |path| {
@@ -31,8 +31,8 @@ pub(crate) fn identity(scenario: &Scenario, base_dir: &Path) -> Result<String, D
     Ok(write(&scenario))
 }
 
-/// The digest of a file; or of the files of a folder, or of those whose names begin with a prefix and a dot, which is how a
-/// trace of several files is named.
+/// Returns the digest of a file, or of all files of a folder. If `path` is neither, it is the prefix of a trace with
+/// several files: the digest covers the files whose names begin with it and a dot.
 fn digest(path: &Path) -> std::io::Result<Vec<u8>> {
     if path.is_file() {
         return Ok(Sha256::digest(std::fs::read(path)?).to_vec());
@@ -67,7 +67,7 @@ fn write(scenario: &Scenario) -> String {
     toml::to_string(&value_of(scenario)).expect("a value is TOML")
 }
 
-/// Renames every file that the scenario names.
+/// Replaces every file name in the scenario.
 fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
     let rename_path = |path: &mut PathBuf| -> Result<(), E> {
         *path = rename(&path.to_string_lossy())?.into();

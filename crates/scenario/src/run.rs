@@ -1,4 +1,4 @@
-//! A run of either fidelity.
+//! Execution of a run with packets or flows.
 
 use pathweave_flow::Efficiency;
 use pathweave_results::RunResult;
@@ -6,11 +6,11 @@ use pathweave_sim::{Calibrate, Fidelity, Monitor, SimError, SimSpec, Simulation}
 
 use crate::{calibrate, doubt};
 
-/// Runs a spec to its end, with packets or with flows as it says. Wall time and the CPU time of the calling thread are for
-/// the caller to add.
+/// Runs a spec to its end, with packets or with flows as it states. The caller adds wall time and the CPU time of the
+/// calling thread.
 ///
 /// # Errors
-/// What the engine refuses.
+/// The engine refuses the spec.
 pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     match spec.fidelity {
         Fidelity::Packet => pathweave_sim::run(spec, monitor),
@@ -22,7 +22,7 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
     }
 }
 
-/// Sets a run up, and plays the first window of one of packets, for what only an engine can refuse.
+/// Sets a run up to find errors that only an engine detects. With packets, it also simulates the first window.
 pub(crate) fn try_out(spec: &SimSpec) -> Result<(), SimError> {
     match spec.fidelity {
         Fidelity::Packet => Simulation::whole(spec).map(Simulation::try_out),

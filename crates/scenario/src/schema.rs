@@ -1,16 +1,16 @@
-//! The JSON Schema of scenario files, for editors: the layout of the complete scenario, loosened by the shorthands
-//! that files may use.
+//! JSON Schema of scenario files, for editors: the layout of a complete scenario, extended by the shorthands that
+//! files may use.
 
 use serde_json::{Value as Json, json};
 
 use crate::model::Scenario;
 
-/// The JSON Schema of scenario files.
+/// Returns the JSON Schema of scenario files.
 pub fn schema() -> Json {
     let mut schema = schemars::schema_for!(Scenario).to_value();
     schema["title"] = json!("pathweave scenario");
     if let Some(required) = schema["required"].as_array_mut() {
-        // Both have defaults, which a complete scenario spells out.
+        // Both have defaults, which a complete scenario sets explicitly.
         required.retain(|field| field != "name" && field != "scheme");
     }
     let scheme_names: Vec<&str> = pathweave_policy::schemes()
@@ -54,12 +54,12 @@ pub fn schema() -> Json {
     schema
 }
 
-/// A table that starts from something named in the field `base` and may set any field of the `complete` tables, none
-/// of which it has to set.
+/// Returns the schema of a table that starts from a named item in the field `base` and may set any field of the
+/// `complete` tables. None of these fields is required.
 fn refinement(complete: &[&Json], description: &str, (base, names): (&str, Json)) -> Json {
     let mut properties = serde_json::Map::new();
     for (name, property) in complete.iter().filter_map(|table| table["properties"].as_object()).flatten() {
-        // A table within may be refined as well, which its own schema would not allow.
+        // A nested table may be refined, too, which its own schema would not allow.
         let is_plain = property.get("type").is_some() || property["$ref"].as_str().is_some_and(is_quantity);
         let description = property["description"].clone();
         let loose = if is_plain { property.clone() } else { json!({ "description": description }) };
@@ -96,7 +96,7 @@ mod tests {
         assert!(text.contains("udmp-320") && text.contains("fat-tree"));
     }
 
-    /// Editors accept what the program accepts: every shipped scenario, with its shorthands, fits the schema.
+    /// Editors accept the same files as the program: every shipped scenario, with its shorthands, fits the schema.
     #[test]
     fn shipped_scenarios_fit_the_schema() {
         let shape = crate::text::shape::Shape::from_schema(schema());
@@ -113,7 +113,7 @@ mod tests {
         assert!(count >= 10, "only {count} scenarios found");
     }
 
-    /// Every reference leads somewhere, as the shorthands rearrange definitions.
+    /// Every reference resolves, although the shorthands rearrange definitions.
     #[test]
     fn references_resolve() {
         fn visit(node: &Json, root: &Json) {

@@ -1,4 +1,4 @@
-//! A topology as workloads see it.
+//! Environment of workloads: the properties of the network that their generators need.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use pathweave_topo::{NodeId, Topology, TopologyConfig};
 use pathweave_units::{HostId, Rate};
 use pathweave_workload::WorkloadEnv;
 
-/// What generators of workloads may know of the network.
+/// Returns the environment of workload generators.
 pub(crate) fn workload_env(
     config: &TopologyConfig,
     topology: &Topology,
@@ -35,7 +35,7 @@ struct Racks {
     uplinks: Option<Rate>,
 }
 
-/// A rack is a switch with the hosts whose first port leads to it.
+/// Groups hosts into racks: a rack is a switch with the hosts whose first port leads to it.
 fn racks(topology: &Topology) -> Racks {
     let mut number_of: BTreeMap<NodeId, u32> = BTreeMap::new();
     let mut racks = Racks { of_host: Vec::new(), pods: Vec::new(), uplinks: None };
@@ -56,7 +56,8 @@ fn racks(topology: &Topology) -> Racks {
     racks
 }
 
-/// Flow lists made for an imported topology use its node ids, which the names of the hosts keep.
+/// Returns the hosts by their node ids in an imported topology, which flow lists for it use. The host names contain
+/// the ids.
 fn node_ids(config: &TopologyConfig, topology: &Topology) -> Option<BTreeMap<u64, HostId>> {
     if !config.has_node_ids() {
         return None;
@@ -78,7 +79,7 @@ mod tests {
         assert_eq!((env.hosts, env.host_rate, env.seed), (16, Rate::from_gbps(100), 7));
         assert_eq!(env.racks, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
         assert_eq!(env.pods, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
-        // Eight ToRs with two links up each.
+        // Eight ToRs with two uplinks each.
         assert_eq!(env.rack_uplinks, Some(Rate::from_gbps(1_600)));
         assert_eq!(env.node_ids, None);
     }

@@ -1,4 +1,4 @@
-//! Windows of loss recovery that were set shorter than the paths that they are used on.
+//! Notes on loss-recovery windows that are shorter than the paths on which they are used.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use pathweave_units::HostId;
 
 use crate::model::Scenario;
 
-/// Pairs of hosts that are looked at of each scheme.
+/// Largest number of host pairs that are examined for each scheme.
 const MOST_PAIRS: usize = 4_096;
 
-/// The longest of the paths that a scheme is used on, in full packets.
+/// Longest path of a scheme, in full packets.
 struct Longest {
     packets: u64,
     pair: (HostId, HostId),
 }
 
-/// A note for each scheme whose `recovery.window_packets` was set to less than a path holds.
+/// Returns a note for each scheme whose configured `recovery.window_packets` is smaller than the capacity of a path.
 pub(crate) fn notes(scenario: &Scenario, spec: &SimSpec) -> Vec<String> {
     let mut notes = Vec::new();
     let mut routing = None;
@@ -39,7 +39,7 @@ pub(crate) fn notes(scenario: &Scenario, spec: &SimSpec) -> Vec<String> {
     notes
 }
 
-/// `routing`: computed for the first scheme that needs it.
+/// Returns the longest path of a scheme. `routing` is computed when a scheme first needs it.
 fn longest(spec: &SimSpec, scheme: Option<usize>, routing: &mut Option<Routing>) -> Option<Longest> {
     let of_scheme = |group: usize| Some(usize::from(spec.groups[group].scheme)) == scheme;
     let messages = spec.graph.messages().iter().filter(|message| of_scheme(message.group.index()));
@@ -64,7 +64,7 @@ fn longest(spec: &SimSpec, scheme: Option<usize>, routing: &mut Option<Routing>)
 mod tests {
     use crate::load::{Changes, Loaded};
 
-    /// 100 Gb/s over two times 500 us and some: 12.5 MB and more, in packets of 1,024 B and headers.
+    /// 100 Gb/s over slightly more than two times 500 us: more than 12.5 MB in packets of 1,024 B plus headers.
     #[test]
     fn a_window_that_a_path_exceeds_is_noted() {
         let notes = |scheme: &str| {

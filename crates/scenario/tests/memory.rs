@@ -1,5 +1,5 @@
-//! What `check` says of memory, beside what runs take. `cargo test -p pathweave-scenario --test memory -- --nocapture`
-//! prints it.
+//! Memory estimates of `check` compared with the memory of runs. They are printed by
+//! `cargo test -p pathweave-scenario --test memory -- --nocapture`.
 
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 
@@ -21,7 +21,7 @@ fn loaded(text: &str, set: &[&str]) -> Loaded {
     loaded.expect("it is valid")
 }
 
-/// What the run itself allocates at its peak, the program and the report apart, and what was foreseen of it.
+/// Returns the estimated memory of a run and its peak allocations, both without the program and the report.
 fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
     let mut memory = None;
     let mut idle_network = 0;
@@ -29,7 +29,7 @@ fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
     let info = measure(|| {
         let prepared = loaded.draft().expect("it is valid");
         memory = Some(prepared.memory_in(Process::ONE_THREAD));
-        // What other threads allocate is not counted, so the run of several is made by one, piece by piece.
+        // Allocations of other threads are not counted, so one thread runs all parts in turn.
         let spec = SimSpec { threads: None, ..prepared.spec };
         let (result, weight) = Simulation::new(&spec).expect("it can be set up").run_and_weigh(&mut Quiet);
         idle_network = weight.idle_network;
@@ -43,10 +43,10 @@ fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
     for part in &memory.parts {
         println!("    {:<12} {:>12}", part.part, part.bytes);
     }
-    // What is there from the start is counted, so it is right to a few percent.
+    // Memory that exists from the start is counted, so the estimate is accurate to a few percent.
     let network = of("network") as f64 / idle_network as f64;
     assert!((1.0..1.05).contains(&network), "{name}: {network} times the network found");
-    // The program is not allocated, and the report is made by others, afterwards.
+    // The program is not allocated, and the report is created later by other code.
     let foreseen = (memory.total_bytes - of("results") - of("program")) as f64;
     println!(
         "{name}: {:.2} MB foreseen, {:.2} MB found, {:.2}",
@@ -57,8 +57,8 @@ fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
     (foreseen, info.bytes_max as f64)
 }
 
-/// Large networks and small ones, idle and full, few large messages and many small ones, under schemes of all kinds. Where
-/// hosts send more than the network can take, and few messages do, queues are longer than foreseen.
+/// Large and small networks, idle and busy, few large and many small messages, schemes of all kinds. Where hosts send
+/// more than the network can carry, which few messages do, queues are longer than estimated.
 #[test]
 fn what_a_run_allocates_is_foreseen() {
     let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"2MB\"\n";
@@ -96,7 +96,7 @@ fn what_a_run_allocates_is_foreseen() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each thread has a copy of the network and of what hosts know; messages, samples and records are there once.
+/// Each thread has a copy of the network and of the hosts' state. Messages, samples and records exist once.
 #[test]
 fn threads_have_copies() {
     let loaded = loaded(&format!("{FAT_TREE}\n[[workload]]\nkind = \"permutation\"\nsize = \"64KB\"\n"), &[]);
@@ -116,7 +116,7 @@ fn threads_have_copies() {
     }
 }
 
-/// A run of flows that is measured on packets takes what these take, or what it takes itself where that is more.
+/// A calibrated flow simulation takes the larger of the packet simulation's memory and its own.
 #[test]
 fn flows_measured_on_packets_take_what_packets_take() {
     let workload = "[[workload]]\nkind = \"permutation\"\nsize = \"2MB\"\n";

@@ -1,26 +1,26 @@
-//! The addresses at which an end receives, as its hello lists them.
+//! Addresses at which an end receives, as listed in its hello.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::hello::HelloError;
 
-/// Most addresses of an end.
+/// Largest number of addresses of an end.
 pub const MAX_ADDRESSES: usize = 8;
 
-/// Of an address in the list: the version of its protocol.
+/// Version of the addresses' protocol in the option.
 const V4: u8 = 4;
 const V6: u8 = 6;
 /// Bytes of a port.
 const PORT_LEN: usize = 2;
 
-/// Whether they may be in a hello.
+/// Checks that the addresses may be listed in a hello.
 ///
 /// # Errors
-/// [`HelloError::Addresses`] with all of them.
+/// [`HelloError::Addresses`] with all of the addresses.
 pub(crate) fn check(addresses: &[SocketAddr]) -> Result<(), HelloError> {
     let is_host = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast(),
-        // Which link an address is of is known to its host alone.
+        // A link-local address is valid only together with a link, which only its host knows.
         IpAddr::V6(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_unicast_link_local(),
     };
     let sound = |(index, address): (usize, &SocketAddr)| {
@@ -38,7 +38,7 @@ pub(crate) fn check(addresses: &[SocketAddr]) -> Result<(), HelloError> {
     Err(HelloError::Addresses(all.join(" ")))
 }
 
-/// The content of the option: the version of the protocol, then port and address of each.
+/// Encodes the content of the option: the version of the protocol, then port and address of each entry.
 pub(crate) fn encode(addresses: &[SocketAddr]) -> Vec<u8> {
     let mut out = vec![if addresses.iter().all(SocketAddr::is_ipv4) { V4 } else { V6 }];
     for address in addresses {
@@ -51,7 +51,7 @@ pub(crate) fn encode(addresses: &[SocketAddr]) -> Vec<u8> {
     out
 }
 
-/// The addresses of an option; whether they may be there, [`check`] says.
+/// Decodes the addresses of an option. [`check`] decides whether they are allowed.
 pub(crate) fn decode(content: &[u8]) -> Result<Vec<SocketAddr>, HelloError> {
     let malformed = || HelloError::Addresses(format!("an option of {} bytes", content.len()));
     let (version, list) = content.split_first().ok_or_else(malformed)?;

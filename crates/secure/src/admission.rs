@@ -1,4 +1,4 @@
-//! How many connections there may be, in all and with one peer.
+//! Limits on the number of connections, in total and for each peer.
 
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -8,24 +8,26 @@ use super::negotiate::Refusal;
 /// Limits of [`Admission`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections in all, half-open ones included.
+    /// Total number of connections, including half-open ones.
     pub connections: usize,
-    /// Connections with one address, half-open ones included.
+    /// Number of connections with one address, including half-open ones.
     pub connections_per_peer: usize,
-    /// Half-open connections in all: the initiator knows the cluster key, but has not been heard since.
+    /// Total number of half-open connections. Their initiator has proven that it has the cluster key, but has not
+    /// confirmed yet.
     pub half_open: usize,
-    /// Half-open connections with one address.
+    /// Number of half-open connections with one address.
     pub half_open_per_peer: usize,
 }
 
 impl Default for Limits {
-    /// 4,096 connections, 1,024 with one address; 1,024 half-open, 128 with one address.
+    /// Returns the defaults: 4,096 connections, 1,024 with one address; 1,024 half-open, 128 with one address.
     fn default() -> Self {
         Limits { connections: 4_096, connections_per_peer: 1_024, half_open: 1_024, half_open_per_peer: 128 }
     }
 }
 
-/// Counts connections against their limits. An IPv6 peer is its whole /64: a host that has one address of it has all.
+/// Counter of connections with limits. All addresses of an IPv6 /64 count as one peer, because a host with one of
+/// them has all.
 #[derive(Clone, Debug)]
 pub struct Admission {
     limits: Limits,
@@ -46,7 +48,7 @@ impl Count {
 }
 
 impl Admission {
-    /// Nothing yet.
+    /// Creates a counter without connections.
     pub fn new(limits: Limits) -> Self {
         Admission { limits, total: Count::default(), peers: BTreeMap::new() }
     }
@@ -54,7 +56,7 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Busy`] or [`Refusal::PeerLimit`] where a limit is reached; nothing is counted then.
+    /// [`Refusal::Busy`] or [`Refusal::PeerLimit`] if a limit is reached. Nothing is counted then.
     pub fn begin(&mut self, peer: IpAddr) -> Result<(), Refusal> {
         self.room(peer)?;
         let of_peer = self.peers.get(&group(peer)).copied().unwrap_or_default();
@@ -68,18 +70,18 @@ impl Admission {
         self.peers.entry(group(peer)).or_default().half_open += 1;
         Ok(())
     }
-    /// Counts a connection this end asked for itself.
+    /// Counts a connection that this end has initiated.
     ///
     /// # Errors
     ///
-    /// As [`begin`](Admission::begin).
+    /// As for [`begin`](Admission::begin).
     pub fn open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
         self.room(peer)?;
         self.total.open += 1;
         self.peers.entry(group(peer)).or_default().open += 1;
         Ok(())
     }
-    /// A half-open connection is open.
+    /// Turns a half-open connection into an open one.
     pub fn confirm(&mut self, peer: IpAddr) {
         let of_peer = self.peers.get_mut(&group(peer)).expect("what is confirmed was begun");
         for count in [&mut self.total, of_peer] {
@@ -87,19 +89,19 @@ impl Admission {
             count.open += 1;
         }
     }
-    /// A half-open connection is no more.
+    /// Removes a half-open connection.
     pub fn abandon(&mut self, peer: IpAddr) {
         self.remove(peer, |count| count.half_open -= 1);
     }
-    /// An open connection is no more.
+    /// Removes an open connection.
     pub fn close(&mut self, peer: IpAddr) {
         self.remove(peer, |count| count.open -= 1);
     }
-    /// Open connections in all.
+    /// Returns the number of open connections.
     pub fn open_connections(&self) -> usize {
         self.total.open
     }
-    /// Half-open connections in all.
+    /// Returns the number of half-open connections.
     pub fn half_open_connections(&self) -> usize {
         self.total.half_open
     }
@@ -124,7 +126,7 @@ impl Admission {
     }
 }
 
-/// What counts as one peer.
+/// Returns the address under which a peer is counted.
 fn group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),

@@ -1,5 +1,4 @@
-//! Cookies: proof that a peer receives what is sent to its address, without remembering it (as in RFC 6347,
-//! section 4.2.1).
+//! Cookies: stateless proof that a peer receives packets at its address (as in RFC 6347, section 4.2.1).
 
 use core::net::IpAddr;
 
@@ -12,12 +11,12 @@ use super::layout::TAG_LEN;
 use super::message::{AttemptId, Cookie};
 use super::random::{RandomError, SecureRandom};
 
-/// Makes and checks cookies. Its key lives as long as the process: a cookie of an earlier process is not accepted and
-/// simply answered with a new one.
+/// Creates and checks cookies. The key lives as long as the process. A cookie of an earlier process is not accepted
+/// and is answered with a new one.
 pub(crate) struct CookieJar {
     key: hmac::Key,
     lifetime: Duration,
-    /// Attempts with cookies made before this may have been forgotten.
+    /// Attempts with cookies made before this time may have been forgotten.
     remembered_from: Time,
 }
 
@@ -29,7 +28,8 @@ impl CookieJar {
         Ok(CookieJar { key, lifetime, remembered_from: Time::ZERO })
     }
 
-    /// A cookie for this address and attempt. The port is left out: an initiator may change it with the path.
+    /// Creates a cookie for this address and attempt. The cookie does not cover the port, which an initiator may
+    /// change with the path.
     pub(crate) fn make(&self, now: Time, address: IpAddr, attempt: AttemptId) -> Cookie {
         let mut cookie = [0; _];
         let made_at = now.as_ns().to_be_bytes();
@@ -38,7 +38,7 @@ impl CookieJar {
         cookie
     }
 
-    /// The cookie is one of ours for this address and attempt, and not too old.
+    /// Returns true if the cookie was made by this process for this address and attempt and has not expired.
     pub(crate) fn check(&self, now: Time, address: IpAddr, attempt: AttemptId, cookie: &Cookie) -> bool {
         let (made_at, mac) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
         if verify_slices_are_equal(mac, &self.mac(made_at, address, attempt)).is_err() {
@@ -48,12 +48,13 @@ impl CookieJar {
         age_ns < self.lifetime.as_ns()
     }
 
-    /// An attempt has been forgotten that was through at `time`.
+    /// Records that the state of an attempt with a cookie made at `time` has been dropped.
     pub(crate) fn forget_until(&mut self, time: Time) {
         self.remembered_from = self.remembered_from.max(time.saturating_add(Duration::from_ns(1)));
     }
 
-    /// Every attempt with a cookie as old as this one is remembered, so one that is not known is new.
+    /// Returns true if every attempt with a cookie as old as this one is still stored, so that an unknown attempt is
+    /// new.
     pub(crate) fn tells_new(&self, cookie: &Cookie) -> bool {
         let (made_at, _) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
         u64::from_be_bytes(*made_at) >= self.remembered_from.as_ns()

@@ -1,4 +1,4 @@
-//! docs/wire.md, "Datapath framing", against the code.
+//! Comparison of docs/wire.md, "Datapath framing", with the code.
 
 use super::hello::{MAX_NIC_PORTS, MAX_PATHS, MAX_PRIVATE_DATA_LEN, MAX_SCHEME_LEN};
 use super::layout::{
@@ -11,7 +11,7 @@ use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Protection, REPLAY_WINDOW, R
 
 const DOC: &str = include_str!("../../../docs/wire.md");
 
-/// The text under a heading, up to the next one of the same or a higher level.
+/// Returns the text under a heading, up to the next heading of the same or a higher level.
 fn section(heading: &str) -> &'static str {
     let start = DOC.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading:?}"));
     let text = &DOC[start + heading.len() + 2..];
@@ -20,7 +20,7 @@ fn section(heading: &str) -> &'static str {
     &text[..ends.min().unwrap_or(text.len())]
 }
 
-/// Cells of the table with this place in a section, from 0, without its two head lines.
+/// Returns the cells of the `nth` table of a section, from 0, without its two header lines.
 fn table(heading: &str, nth: usize) -> Vec<Vec<String>> {
     let mut tables = vec![vec![]];
     for line in section(heading).lines() {
@@ -41,7 +41,8 @@ fn hex(text: &str) -> u8 {
     u8::from_str_radix(text.strip_prefix("0x").expect("hexadecimal"), 16).expect("a byte")
 }
 
-/// Fields fill `from..to` without holes, and each begins where the code says. `None`: of any length.
+/// Checks that the documented fields fill `from..to` without gaps, and that each begins at the offset in the code.
+/// `None` means any length.
 fn check(heading: &str, nth: usize, from: usize, to: Option<usize>, fields: &[(&str, usize)]) {
     let rows = table(heading, nth);
     let names: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
@@ -132,7 +133,7 @@ fn kinds_types_options_and_reasons_are_the_documents() {
         .map(|row| (row[0].clone(), row[1].parse::<u8>().expect("a type"), row[3].clone()))
         .collect();
     assert_eq!(found, expected.map(|(name, code, len)| (name.to_string(), code, len)));
-    // None of the answers to an address that may be forged is longer than the request.
+    // No answer to an address that may be forged is longer than the request.
     assert!(retry::LEN.max(versions_len + versions::MAX) <= initiate::MIN_LEN);
 
     let options: Vec<u8> = table("### Hello", 1).iter().map(|row| row[0].parse().expect("a type")).collect();

@@ -1,4 +1,4 @@
-//! What each end says of itself in the handshake, authenticated.
+//! Hello of the handshake: authenticated description of an end and its requirements.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -11,16 +11,16 @@ use super::addresses::{self, MAX_ADDRESSES};
 use super::layout::{VERSION, VERSIONS, hello, versions};
 use super::protection::Protection;
 
-/// Most paths of a connection.
+/// Largest number of paths of a connection.
 pub const MAX_PATHS: u16 = 256;
-/// Most NIC ports of a host.
+/// Largest number of NIC ports of a host.
 pub const MAX_NIC_PORTS: u8 = 64;
-/// Most bytes of a scheme's name.
+/// Largest length of a scheme's name, in bytes.
 pub const MAX_SCHEME_LEN: usize = 32;
-/// Most bytes the application may add.
+/// Largest amount of private data of the application, in bytes.
 pub const MAX_PRIVATE_DATA_LEN: usize = 196;
 
-/// The number by which an end recognises frames of one of its sessions. Chosen by that end, unique among its sessions.
+/// Session number in the frames to an end. The receiving end chooses it, unique among its sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
@@ -30,13 +30,13 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What kind of transport the queue pairs speak.
+/// Transport service of the queue pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TransportType {
     /// Reliable connection.
     #[default]
     Rc,
-    /// Reliable datagram, many peers on one queue pair.
+    /// Reliable datagram: many peers on one queue pair.
     Erd,
 }
 
@@ -50,7 +50,7 @@ impl TransportType {
     fn from_code(code: u8) -> Option<Self> {
         [TransportType::Rc, TransportType::Erd].into_iter().find(|kind| kind.code() == code)
     }
-    /// The name users write.
+    /// Returns the name in configuration files and messages.
     pub const fn name(self) -> &'static str {
         match self {
             TransportType::Rc => "rc",
@@ -65,120 +65,124 @@ impl fmt::Display for TransportType {
     }
 }
 
-/// A set of features, a bit each. A later build can add one without a new version.
+/// Set of features, one bit each. A later build can add a feature without a new version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Features(pub u32);
 
 impl Features {
     /// No features.
     pub const NONE: Features = Features(0);
-    /// This end follows a connection to and from all addresses that the other end has listed, and answers when it is asked
-    /// whether packets come through from one of them, with the secret of the question. Bit 0 stood for answers without one.
+    /// Support for several addresses: this end uses a connection to and from all addresses that the other end has
+    /// listed. It answers probes for incoming packets at one of these addresses with the probe's secret. Bit 0 stood
+    /// for answers without a secret.
     pub const ADDRESSES: Features = Features(2);
 
-    /// Those of `self` that are not in `other`.
+    /// Returns the features of `self` that are not in `other`.
     pub const fn without(self, other: Features) -> Features {
         Features(self.0 & !other.0)
     }
-    /// Those in both.
+    /// Returns the features in both sets.
     pub const fn and(self, other: Features) -> Features {
         Features(self.0 & other.0)
     }
-    /// Whether all of `other` are in it.
+    /// Returns true if `self` contains all features of `other`.
     pub const fn has(self, other: Features) -> bool {
         other.without(self).is_empty()
     }
-    /// There is none.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// What an end is, wants and offers for one connection.
+/// Description of an end for one connection: its requirements and capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Protection of packets; must be the same at both ends.
+    /// Protection of packets. Must be the same at both ends.
     pub protection: Protection,
-    /// Kind of transport; must be the same at both ends.
+    /// Transport service. Must be the same at both ends.
     pub transport: TransportType,
-    /// Scheme (a name of the policy registry); must be the same at both ends. 1 to 32 of `a-z 0-9 - + . _`.
+    /// Scheme (a name of the policy registry). Must be the same at both ends. 1 to 32 of the characters `a-z 0-9 - +
+    /// . _`.
     pub scheme: String,
-    /// Largest payload of a packet this end can handle, in bytes, 256 to 32,576. The smaller of both ends' is used.
+    /// Largest payload of a packet that this end can handle, in bytes, 256 to 32,576. The connection uses the smaller
+    /// of both ends' values.
     pub mtu_payload: u16,
-    /// Most paths this end can handle, 1 to 256. The smaller of both ends' is used.
+    /// Largest number of paths that this end can handle, 1 to 256. The connection uses the smaller of both ends'
+    /// values.
     pub paths: u16,
-    /// NIC ports of this end, 1 to 64. For the other end to know.
+    /// Number of NIC ports of this end, 1 to 64. Informs the other end.
     pub nic_ports: u8,
-    /// This end's host number.
+    /// Host number of this end.
     pub host: HostId,
-    /// This end's queue pair for the connection, below 2^24.
+    /// Queue pair of this end for the connection, below 2^24.
     pub qp: QpNum,
-    /// What the other end writes into each packet for this end. Unique among this end's sessions.
+    /// Session number that the other end writes into each frame to this end. Unique among this end's sessions.
     pub session: SessionId,
-    /// Features this end can use.
+    /// Features that this end supports.
     pub features: Features,
-    /// Features without which this end will not connect; a part of `features`.
+    /// Features without which this end refuses the connection; a subset of `features`.
     pub required: Features,
-    /// Whatever the application wants to say; at most 196 bytes. Encrypted; the initiator's without forward secrecy.
+    /// Data of the application, at most 196 bytes. It is encrypted; the initiator's data has no forward secrecy.
     pub private_data: Vec<u8>,
-    /// Where this end receives, if at several addresses: 2 to 8, all IPv4 or all IPv6, each once. Empty: only where the
-    /// handshake reaches it.
+    /// Addresses at which this end receives, if there are several: 2 to 8, all IPv4 or all IPv6, without repetition.
+    /// Empty: only the address of the handshake.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Why a hello is not valid, ours or the peer's. Names the field and its value.
+/// Reason why a hello of either end is invalid. Names the field and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HelloError {
-    /// Ends too early.
+    /// The hello ends too early.
     #[error("the hello has {len} bytes, at least {needed} are needed")]
     Truncated {
-        /// Bytes there are.
+        /// Length found.
         len: usize,
-        /// Bytes it takes.
+        /// Length required.
         needed: usize,
     },
-    /// A number out of its range.
+    /// A number is out of its range.
     #[error("{field} is {value}; allowed are {min} to {max}")]
     Range {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
-        /// Smallest allowed.
+        /// Smallest allowed value.
         min: u64,
-        /// Largest allowed.
+        /// Largest allowed value.
         max: u64,
     },
-    /// A scheme's name.
+    /// The scheme's name is invalid.
     #[error("scheme is {0:?}; allowed are 1 to 32 of the characters a-z 0-9 - + . _")]
     Scheme(String),
-    /// An option that must be understood, and is not.
+    /// An option is unknown but marked as required to understand.
     #[error("option {0:#04x} must be understood, but version {VERSION} does not define it")]
     Option(u8),
-    /// An option twice, or not there.
+    /// An option occurs twice or is missing.
     #[error("option {option:#04x} is there {count} times, expected once")]
     OptionCount {
-        /// Its type.
+        /// Type of the option.
         option: u8,
-        /// How often it is there.
+        /// Number of occurrences.
         count: usize,
     },
-    /// The list of addresses.
+    /// The list of addresses is invalid.
     #[error(
         "addresses are {0}; allowed are 2 to {MAX_ADDRESSES} of one family, each once, of a host, with a port"
     )]
     Addresses(String),
-    /// Something other than zeros after the options.
+    /// The padding after the options is not zero.
     #[error("the padding holds something")]
     Padding,
 }
 
-/// The hello of a peer, with what only the handshake itself looks at.
+/// Hello of a peer, with the fields that only the handshake uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HelloMessage {
     pub(crate) hello: Hello,
-    /// Versions its sender speaks.
+    /// Versions that the sender supports.
     pub(crate) versions: Vec<u8>,
 }
 
@@ -213,12 +217,12 @@ impl Hello {
 }
 
 impl HelloMessage {
-    /// Ours.
+    /// Creates the message for a hello of this end.
     pub(crate) fn ours(hello: Hello) -> Self {
         HelloMessage { hello, versions: VERSIONS.to_vec() }
     }
 
-    /// The bytes, padded with zeros to `min_len`.
+    /// Encodes the message, padded with zeros to `min_len`.
     pub(crate) fn encode(&self, min_len: usize) -> Vec<u8> {
         let said = &self.hello;
         let mut out = vec![0; hello::OPTIONS];
@@ -253,7 +257,7 @@ impl HelloMessage {
         out
     }
 
-    /// Reads a peer's.
+    /// Decodes a peer's message.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HelloError> {
         if bytes.len() < hello::OPTIONS {
             return Err(HelloError::Truncated { len: bytes.len(), needed: hello::OPTIONS });
@@ -293,7 +297,7 @@ impl HelloMessage {
     }
 }
 
-/// The options of a hello.
+/// Options of a hello.
 struct Options<'a> {
     versions: &'a [u8],
     scheme: &'a [u8],
@@ -397,7 +401,7 @@ mod tests {
             let error = Hello { addresses, ..good() }.validate().unwrap_err();
             assert!(error.to_string().contains(list.split(' ').next_back().unwrap()), "{error}");
         }
-        // What is no list of addresses at all: no family, one that is not there, part of an address, a second list.
+        // Invalid lists of addresses: no protocol version, an unknown version, part of an address, a second list.
         for option in [&[4, 0][..], &[4, 1, 4], &[4, 3, 5, 0, 0], &[4, 8, 4, 0, 7, 10, 0, 1, 1, 0]] {
             assert!(matches!(with(option), Err(HelloError::Addresses(_))), "{option:?}");
         }
@@ -440,7 +444,7 @@ mod tests {
             change(&mut hello);
             let error = hello.validate().expect_err(text);
             assert!(error.to_string().starts_with(text), "{error}");
-            // The peer's is checked as ours.
+            // A peer's hello is checked by the same rules.
             assert_eq!(HelloMessage::decode(&HelloMessage::ours(hello).encode(0)), Err(error));
         }
     }

@@ -1,4 +1,4 @@
-//! The end that asks for a connection.
+//! Initiator of a connection.
 
 use aws_lc_rs::hmac;
 use pathweave_units::{Duration, Time};
@@ -17,27 +17,28 @@ use super::schedule::Direction;
 use super::session::{Rotation, Session, SessionConfig};
 use super::timing::{Backoff, HandshakeConfig};
 
-/// Retries an initiator follows at once between two timers; more are answered when the timer fires.
+/// Largest number of Retries that an initiator answers at once between two timeouts. Further ones are answered by the
+/// next retransmission.
 const RETRIES_AT_ONCE: u32 = 4;
 
-/// What an initiator has to tell.
+/// Result of a handshake for the initiator.
 #[derive(Debug)]
 pub enum InitiatorEvent {
-    /// The connection is there.
+    /// The connection is established.
     Established(Box<Established>),
-    /// There will be none.
+    /// The handshake failed.
     Failed(HandshakeError),
 }
 
-/// Asks a peer for one connection.
+/// Initiator of one connection.
 ///
-/// It sends by [`poll_transmit`](Initiator::poll_transmit) and wants [`on_timer`](Initiator::on_timer) at
-/// [`poll_timeout`](Initiator::poll_timeout). Hand it the datagrams that [`kind_of`](super::kind_of) says are for its
-/// attempt; after each call drain `poll_transmit` and `poll_event`. Each retransmission may leave on another path: the
-/// responder looks only at the address, not at the port.
+/// It sends datagrams through [`poll_transmit`](Initiator::poll_transmit) and needs a call of
+/// [`on_timer`](Initiator::on_timer) at [`poll_timeout`](Initiator::poll_timeout). Pass it the datagrams that
+/// [`kind_of`](super::kind_of) assigns to its attempt. After each call drain `poll_transmit` and `poll_event`. Each
+/// retransmission may use another path: the responder identifies the initiator by its address, not by its port.
 ///
-/// Keep it after `Established` until the session has opened a packet: should the Confirm be lost, the responder asks
-/// again, and it answers.
+/// Keep the initiator after `Established` until the session has opened a packet. If the Confirm is lost, the
+/// responder repeats its Accept, and the initiator repeats the Confirm.
 pub struct Initiator {
     attempt: AttemptId,
     hello: Hello,
@@ -47,16 +48,16 @@ pub struct Initiator {
     started: Time,
     key: ClusterKey,
     ephemerals: Ephemerals,
-    /// Zeros until the responder has given one.
+    /// Latest cookie of the responder; zeros before the first.
     cookie: Cookie,
-    /// What is sent until it is answered.
+    /// Request that is retransmitted until it is answered.
     request: Vec<u8>,
     state: State,
     backoff: Backoff,
     sends: u32,
     retries: u32,
     retries_at_once: u32,
-    /// When an answer with another key came first.
+    /// Time of the first answer that was made with another key.
     doubted: Option<Time>,
     round_trip: Option<Duration>,
     outbox: Option<Vec<u8>>,
@@ -64,12 +65,13 @@ pub struct Initiator {
 }
 
 enum State {
-    /// For a cookie.
+    /// Requesting a cookie.
     AskingForCookie,
-    /// For the connection.
+    /// Requesting the connection.
     Asking {
         noise: Noise,
-        /// Of the request before, with another cookie: it may have been accepted while a copy of it came too late.
+        /// State of the previous request, which had another cookie. The responder may have accepted it although a
+        /// later copy was answered with a Retry.
         before: Option<Noise>,
     },
     Established {
@@ -80,12 +82,11 @@ enum State {
 }
 
 impl Initiator {
-    /// Starts a handshake; the first message is ready to be sent. `hello.session` is what frames for this end will
-    /// carry.
+    /// Starts a handshake. The first message is ready to send. Frames to this end will carry `hello.session`.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] if the hello is wrong or protection lacks a key.
+    /// [`SetupError`] if the hello is invalid or protection lacks a key.
     pub fn new(
         now: Time,
         key: &ClusterKey,
@@ -125,19 +126,19 @@ impl Initiator {
         Ok(initiator)
     }
 
-    /// The attempt that answers name.
+    /// Returns the attempt that answers carry.
     pub fn attempt(&self) -> AttemptId {
         self.attempt
     }
-    /// The next datagram to send to the peer.
+    /// Returns the next datagram to send to the peer.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.outbox.take()
     }
-    /// What happened, once.
+    /// Returns the result of the handshake, once.
     pub fn poll_event(&mut self) -> Option<InitiatorEvent> {
         self.event.take()
     }
-    /// When to call [`on_timer`](Initiator::on_timer); `None` once it is decided.
+    /// Returns the time for [`on_timer`](Initiator::on_timer), or `None` after the handshake has ended.
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.state {
             State::AskingForCookie | State::Asking { .. } => Some(self.backoff.due().min(self.deadline())),
@@ -145,7 +146,7 @@ impl Initiator {
         }
     }
 
-    /// Time passes.
+    /// Handles the timer: retransmits the request, or fails at the deadline.
     pub fn on_timer(&mut self, now: Time) {
         match self.state {
             State::AskingForCookie | State::Asking { .. } => {}
@@ -165,7 +166,7 @@ impl Initiator {
         }
     }
 
-    /// A datagram of the peer, or of anybody who pretends to be.
+    /// Handles a datagram from the peer, or from anyone who pretends to be the peer.
     pub fn handle(&mut self, now: Time, datagram: &[u8]) {
         let Ok((attempt, parsed)) = Message::parse(datagram) else { return };
         if attempt != self.attempt {
@@ -173,7 +174,7 @@ impl Initiator {
         }
         match (&self.state, parsed) {
             (State::Asking { .. }, Message::Accept { noise }) => self.on_accept(now, noise),
-            // It asks again because our Confirm was lost. A repetition has the same bytes.
+            // The responder repeats its Accept, with the same bytes, because the Confirm was lost.
             (State::Established { accept, confirm }, Message::Accept { noise }) if accept == noise => {
                 self.outbox = Some(confirm.clone());
             }
@@ -195,7 +196,7 @@ impl Initiator {
         match answer {
             Message::Retry { refused, cookie } => self.on_retry(now, refused, cookie),
             Message::Reject { refusal } => self.fail(HandshakeError::Refused(refusal)),
-            // It refuses a version that it lists itself: an old message, perhaps; not an answer to go by.
+            // A refusal of a version that its own list contains is not valid; it may be an old message.
             Message::Versions { list } if list.contains(&VERSION) => {}
             Message::Versions { list } => {
                 self.fail(HandshakeError::Version { ours: VERSIONS.to_vec(), theirs: list.to_vec() });
@@ -205,7 +206,7 @@ impl Initiator {
     }
 
     fn on_retry(&mut self, now: Time, refused: &CookieMark, cookie: &Cookie) {
-        // An answer to an earlier request: the present one is still on its way.
+        // A Retry for an earlier request is ignored: the present request is still in flight.
         if refused != mark(&self.cookie) || self.retries_at_once >= RETRIES_AT_ONCE {
             return;
         }
@@ -214,7 +215,7 @@ impl Initiator {
         self.retries = self.retries.saturating_add(1);
         self.retries_at_once += 1;
         let header = header(message::INITIATE, self.attempt);
-        // A fresh ephemeral key each time: the message differs, so its key must, too.
+        // A new ephemeral key for each message: the messages differ, so their keys must differ, too.
         let Ok(mut noise) = Noise::new(Role::Initiator, &self.key, &header, cookie, &mut self.ephemerals)
         else {
             return;
@@ -305,7 +306,7 @@ impl Initiator {
     }
 }
 
-/// What an Accept says to the request that it answers, or the state as it was.
+/// Reads an Accept with the state of the request that it answers. Returns the unchanged state if it answers neither.
 fn read_by(mut noise: Noise, before: Option<Noise>, message: &[u8]) -> Result<(Noise, Vec<u8>), State> {
     if let Ok(payload) = noise.read(message) {
         return Ok((noise, payload));
@@ -317,7 +318,7 @@ fn read_by(mut noise: Noise, before: Option<Noise>, message: &[u8]) -> Result<(N
     }
 }
 
-/// The best version that we speak and that is in `theirs`.
+/// Returns the best version that both this build and `theirs` support.
 pub(super) fn best_common(theirs: &[u8]) -> Option<u8> {
     VERSIONS.iter().copied().find(|version| theirs.contains(version))
 }

@@ -1,4 +1,4 @@
-//! The cluster key: what all hosts of a cluster share and nobody else knows.
+//! Cluster key: the secret that all hosts of a cluster share.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -16,12 +16,12 @@ use super::schedule::derive;
 /// Bytes of a cluster key.
 pub const CLUSTER_KEY_LEN: usize = 32;
 
-/// No key file is longer than this, comments included.
+/// Largest length of a key file in bytes, including comments.
 const MAX_FILE_LEN: u64 = 4_096;
 
-/// A secret of 32 bytes that all hosts of a cluster share. It proves membership and nothing more: packets are
-/// protected by keys that are made afresh for each connection, so a cluster key that leaks later opens no recorded
-/// traffic. Its holder can pose as any host of the cluster.
+/// Secret of 32 bytes that all hosts of a cluster share. It only proves membership: packets are protected by fresh
+/// keys for each connection, so a cluster key that leaks later decrypts no recorded traffic. Its holder can
+/// impersonate any host of the cluster.
 ///
 /// # File
 ///
@@ -39,52 +39,52 @@ enum Origin {
     WellKnown,
 }
 
-/// Why there is no cluster key.
+/// Reason why a cluster key could not be read or created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// No such file.
+    /// The file does not exist.
     #[error(
         "cluster key file {path} does not exist; make one with 64 hexadecimal digits, the same on every host"
     )]
     Missing {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file cannot be read or written.
     #[error("cluster key file {path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Not a regular file.
+    /// The path is not a regular file.
     #[error("cluster key file {path} is not a regular file")]
     NotAFile {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Others may read or change it.
+    /// Others may read or change the file.
     #[error(
         "cluster key file {path} has mode {mode:03o}: {who}; allow the owner alone with: chmod 600 {path}"
     )]
     Permissions {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
-        /// Who may do what.
+        /// Description of the excessive permission.
         who: &'static str,
     },
-    /// The file belongs to somebody else, who may change it.
+    /// The file belongs to another user, who may change it.
     #[error(
         "cluster key file {path} belongs to user {owner}, who may change it; expected user {expected} or 0: chown {expected} {path}"
     )]
     Owner {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// User that it belongs to.
+        /// Owner of the file.
         owner: u32,
         /// User of this process.
         expected: u32,
@@ -92,38 +92,38 @@ pub enum KeyError {
     /// The text is not a key.
     #[error("cluster key file {path}: {source}")]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error in the text.
         source: KeyFormatError,
     },
-    /// No random bytes to make a key from.
+    /// No random bytes are available for a new key.
     #[error(transparent)]
     Random(#[from] RandomError),
 }
 
-/// Why a text is not a cluster key. Never shows what might be a part of one.
+/// Reason why a text is not a cluster key. Never contains any part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyFormatError {
-    /// No line with a key.
+    /// No line has a key.
     #[error("no key in it; expected a line of 64 hexadecimal digits")]
     Empty,
-    /// More than one line with a key.
+    /// More than one line has a key.
     #[error("line {line} is a second key; expected one line of 64 hexadecimal digits")]
     Second {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// Too short or too long.
+    /// The line is too short or too long.
     #[error("line {line} has {found} characters, expected 64 hexadecimal digits (32 bytes)")]
     Length {
         /// Number of the line, from 1.
         line: usize,
-        /// Characters it has.
+        /// Characters of the line.
         found: usize,
     },
-    /// Not hexadecimal.
+    /// A character is not hexadecimal.
     #[error("line {line}, column {column} is not a hexadecimal digit")]
     Digit {
         /// Number of the line, from 1.
@@ -131,23 +131,23 @@ pub enum KeyFormatError {
         /// Number of the character, from 1.
         column: usize,
     },
-    /// All bytes alike: a placeholder that was not replaced.
+    /// All bytes are equal: a placeholder that was not replaced.
     #[error("line {line} repeats one byte 32 times; a key must be random")]
     Trivial {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// Too long for a key file, or not text.
+    /// The text is too long for a key file, or not UTF-8.
     #[error("not a key file: more than 4,096 bytes, or not text")]
     NotText,
 }
 
 impl ClusterKey {
-    /// A key from its bytes.
+    /// Creates a key from its bytes.
     pub fn from_bytes(bytes: [u8; CLUSTER_KEY_LEN]) -> Self {
         ClusterKey { secret: Zeroizing::new(bytes), origin: Origin::Secret }
     }
-    /// A new key.
+    /// Generates a new key.
     ///
     /// # Errors
     ///
@@ -157,12 +157,12 @@ impl ClusterKey {
         random.fill(&mut secret[..])?;
         Ok(ClusterKey { secret, origin: Origin::Secret })
     }
-    /// The key everybody knows, for [`Protection::Insecure`](super::Protection::Insecure) without a key file. Ends
-    /// with protection refuse it.
+    /// Returns the publicly known key, for [`Protection::Insecure`](super::Protection::Insecure) without a key file.
+    /// Ends with protection refuse it.
     pub fn well_known() -> Self {
         ClusterKey { secret: Zeroizing::new(*b"pathweave: no key, no protection"), origin: Origin::WellKnown }
     }
-    /// It is the key everybody knows.
+    /// Returns true for the publicly known key.
     pub fn is_well_known(&self) -> bool {
         self.origin == Origin::WellKnown
     }
@@ -191,15 +191,15 @@ impl ClusterKey {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if it is missing, open to others, or holds no key.
+    /// [`KeyError`] if it is missing, accessible to others, or contains no key.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let io_error = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => KeyError::Missing { path: path.into() },
             _ => KeyError::Io { path: path.into(), source },
         };
-        // A FIFO would hold the program up for ever.
+        // Opening a FIFO would block for ever.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(io_error)?;
-        // Of the open file, not of the name: the name may mean another file by now.
+        // The permissions are those of the open file, because the path may refer to another file by now.
         check_permissions(path, &file.metadata().map_err(io_error)?)?;
         let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE_LEN as usize + 1));
         file.take(MAX_FILE_LEN + 1).read_to_end(&mut text).map_err(io_error)?;
@@ -210,12 +210,12 @@ impl ClusterKey {
         parsed.map_err(|source| KeyError::Format { path: path.into(), source })
     }
 
-    /// Makes a key file only its owner can read. An existing file is not touched; what cannot be written
-    /// whole is not left behind.
+    /// Writes a new key file that only its owner can read. An existing file stays unchanged, and a file that cannot
+    /// be written completely is removed.
     ///
     /// # Errors
     ///
-    /// [`KeyError::Io`] if it exists already or cannot be written.
+    /// [`KeyError::Io`] if the file exists or cannot be written.
     pub fn write_new(&self, path: &Path) -> Result<(), KeyError> {
         let io_error = |source: io::Error| KeyError::Io { path: path.into(), source };
         let mut file =
@@ -229,26 +229,25 @@ impl ClusterKey {
         text.push('\n');
         let written = io::Write::write_all(&mut file, text.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|source| {
-            // Part of a key is none. The file is ours: it was not there before.
+            // An incomplete key is useless. The file did not exist before, so it may be removed.
             let _ = std::fs::remove_file(path);
             io_error(source)
         })
     }
 
-    /// Eight hexadecimal digits by which people can tell whether two hosts have the same key. Says nothing else
-    /// about it.
+    /// Returns eight hexadecimal digits for comparing the keys of two hosts. They reveal nothing else about the key.
     pub fn fingerprint(&self) -> String {
         let mut id = [0; 4];
         derive(&self.secret[..], &[b"fingerprint"], &mut id);
         format!("{:08x}", u32::from_be_bytes(id))
     }
-    /// The pre-shared key of the Noise handshake.
+    /// Returns the pre-shared key of the Noise handshake.
     pub(crate) fn noise_psk(&self) -> Zeroizing<[u8; 32]> {
         let mut psk = Zeroizing::new([0; 32]);
         derive(&self.secret[..], &[b"noise psk"], &mut psk[..]);
         psk
     }
-    /// What answers outside the Noise handshake are authenticated with.
+    /// Returns the key that authenticates answers outside the Noise handshake.
     pub(crate) fn answer_key(&self) -> hmac::Key {
         let mut key = Zeroizing::new([0; 32]);
         derive(&self.secret[..], &[b"answers"], &mut key[..]);
@@ -288,7 +287,7 @@ fn check_permissions(path: &Path, metadata: &Metadata) -> Result<(), KeyError> {
     Err(KeyError::Permissions { path: path.into(), mode, who })
 }
 
-/// The file is of the user of this process, or of root, who may change everything anyway.
+/// Checks that the file belongs to the user of this process, or to root, who may change everything anyway.
 fn check_owner(path: &Path, owner: u32, user: u32) -> Result<(), KeyError> {
     if owner == user || owner == 0 {
         return Ok(());
@@ -309,7 +308,7 @@ mod tests {
 
     const GOOD: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1D1E1F";
 
-    /// A file that is gone when the test is over.
+    /// File that is removed at the end of the test.
     struct Scratch(PathBuf);
 
     impl Scratch {

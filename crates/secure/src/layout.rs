@@ -1,8 +1,8 @@
-//! Offsets and codes of `docs/wire.md`, section "Datapath framing"; compared with it by `doc_test.rs`.
+//! Offsets and codes of `docs/wire.md`, section "Datapath framing"; `doc_test.rs` compares both.
 
 /// Version of handshake and packet protection.
 pub(crate) const VERSION: u8 = 2;
-/// Versions this build speaks, best first.
+/// Versions that this build supports, best first.
 pub(crate) const VERSIONS: &[u8] = &[VERSION];
 
 /// First byte of a datagram.
@@ -10,7 +10,7 @@ pub(crate) mod kind {
     pub(crate) const HANDSHAKE: u8 = 0x70;
     pub(crate) const ENCRYPTED: u8 = 0x71;
     pub(crate) const AUTHENTICATED: u8 = 0x72;
-    /// An unprotected packet begins with its BTH opcode.
+    /// Opcodes in the BTH, with which an unprotected packet begins.
     pub(crate) const PLAIN: core::ops::RangeInclusive<u8> = 0xc0..=0xdf;
 }
 
@@ -52,13 +52,14 @@ pub(crate) mod initiate {
     use super::common;
     pub(crate) const COOKIE: usize = common::LEN;
     pub(crate) const NOISE: usize = COOKIE + super::COOKIE_LEN;
-    /// Initiates are padded to this, so that no answer to an unproven address is longer than what it answers.
+    /// Smallest length of an Initiate, reached by padding. No answer to an unproven address is then longer than its
+    /// request.
     pub(crate) const MIN_LEN: usize = 256;
 }
 
 /// Bytes of a cookie.
 pub(crate) const COOKIE_LEN: usize = 24;
-/// Bytes of a cookie by which a Retry says which cookie it refuses.
+/// Bytes of a cookie with which a Retry identifies the cookie that it refuses.
 pub(crate) const COOKIE_MARK_LEN: usize = 8;
 /// Bytes of a Curve25519 public key.
 pub(crate) const PUBLIC_LEN: usize = 32;
@@ -98,7 +99,7 @@ pub(crate) mod versions {
     use super::common;
     pub(crate) const COUNT: usize = common::LEN;
     pub(crate) const LIST: usize = COUNT + 1;
-    /// Most versions an end may list.
+    /// Largest number of versions that an end may list.
     pub(crate) const MAX: usize = 16;
 }
 
@@ -122,6 +123,6 @@ pub(crate) mod hello {
     pub(crate) const OPTION_SCHEME: u8 = 2;
     pub(crate) const OPTION_PRIVATE_DATA: u8 = 3;
     pub(crate) const OPTION_ADDRESSES: u8 = 4;
-    /// Set in the types of options that must be understood.
+    /// Bit in the type of an option that the receiver must understand.
     pub(crate) const MUST_UNDERSTAND: u8 = 0x80;
 }

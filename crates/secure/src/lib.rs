@@ -1,30 +1,32 @@
-//! Handshake, keys and packet protection, as state machines: bytes and `now` go in, bytes come out. No sockets, no
-//! clock; random bytes come from a [`SecureRandom`] that is passed in.
+//! Handshake, keys and packet protection as state machines without I/O: their input is bytes and the current time,
+//! their output is bytes. They use no sockets and no clock. Random bytes come from a [`SecureRandom`] that the caller
+//! passes.
 //!
-//! # The parts
+//! # Parts
 //!
 //! - [`ClusterKey`]: the secret that all hosts of a cluster share, and its file.
-//! - [`Initiator`]: asks for one connection. [`Responder`]: answers all that ask.
-//! - [`Hello`]: what an end says of itself; [`Agreed`]: what two hellos make together.
-//! - [`Session`]: seals and opens the packets of one connection, and changes their keys.
-//! - [`Admission`]: limits on connections, in all and for each peer.
+//! - [`Initiator`]: requests one connection. [`Responder`]: answers all requests.
+//! - [`Hello`]: an end's description of itself. [`Agreed`]: the parameters that result from two hellos.
+//! - [`Session`]: seals and opens the packets of one connection, and rotates their keys.
+//! - [`Admission`]: limits on connections, in total and for each peer.
 //!
-//! `docs/security.md` says what they protect from, `docs/wire.md` what goes over the wire.
+//! `docs/security.md` describes the threats they protect against, `docs/wire.md` the wire format.
 //!
-//! # How a loop drives them
+//! # Use in an event loop
 //!
-//! [`kind_of`] tells of each datagram that arrives whose it is:
+//! [`kind_of`] returns the recipient of each datagram that arrives:
 //!
-//! | kind | goes to |
+//! | kind | recipient |
 //! |---|---|
 //! | [`Kind::ToResponder`] | [`Responder::handle`] |
-//! | [`Kind::ToInitiator`] | [`Initiator::handle`] of that attempt; if there is none, nowhere |
+//! | [`Kind::ToInitiator`] | [`Initiator::handle`] of that attempt; dropped if there is none |
 //! | [`Kind::Protected`] | [`Session::open`] of that session; if there is none, [`Responder::on_protected`] |
-//! | [`Kind::Plain`] | an insecure session, found by queue pair; never to one with protection |
-//! | [`Kind::Unknown`] | nowhere |
+//! | [`Kind::Plain`] | an insecure session, found by queue pair; never a session with protection |
+//! | [`Kind::Unknown`] | dropped |
 //!
-//! After each call of an initiator or a responder drain `poll_transmit` and `poll_event`; `poll_timeout` says when to
-//! call `on_timer`. The loop picks a [`SessionId`] for its end of each connection, unique among its own.
+//! After each call of an initiator or a responder, drain `poll_transmit` and `poll_event`. `poll_timeout` returns the
+//! time for the next `on_timer`. The loop chooses a [`SessionId`] for its end of each connection, unique among its
+//! own sessions.
 //!
 //! # Example
 //!

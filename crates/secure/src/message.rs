@@ -1,4 +1,4 @@
-//! The messages of the handshake, byte by byte (`docs/wire.md`, "Datapath framing").
+//! Encoding of the handshake messages (`docs/wire.md`, "Datapath framing").
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::hmac;
@@ -10,31 +10,31 @@ use super::layout::{
 };
 use super::negotiate::Refusal;
 
-/// What an initiator calls one attempt; random, so that only who sees the packets can answer.
+/// Identifier of an initiator's attempt. It is random, so that only an observer of the packets can answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AttemptId(pub(crate) [u8; 8]);
 
-/// A cookie as it travels.
+/// Cookie in its wire format.
 pub(crate) type Cookie = [u8; COOKIE_LEN];
 
-/// The first bytes of the cookie that a Retry refuses; zeros if there was none.
+/// First bytes of the cookie that a Retry refuses; zeros if the request had none.
 pub(crate) type CookieMark = [u8; COOKIE_MARK_LEN];
 
-/// The mark of a cookie.
+/// Returns the mark of a cookie.
 pub(crate) fn mark(cookie: &Cookie) -> &CookieMark {
     cookie.first_chunk().expect("a cookie is longer")
 }
 
-/// A handshake datagram that makes sense; nothing about it is proven yet.
+/// Well-formed handshake message. Nothing in it is authenticated yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    /// Asks for a connection.
+    /// Requests a connection.
     Initiate {
         header: &'a [u8; common::LEN],
         cookie: &'a Cookie,
         noise: &'a [u8],
     },
-    /// Asks for a connection in a version we do not know.
+    /// Requests a connection in a version that this build does not support.
     Foreign {
         version: u8,
     },
@@ -54,36 +54,36 @@ pub(crate) enum Message<'a> {
     },
 }
 
-/// Why a datagram is no handshake message.
+/// Reason why a datagram is not a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub(super) enum MessageError {
-    /// Ends too early or goes on too long.
+    /// The message is too short or too long.
     #[error("{name} has {len} bytes, expected {expected}")]
     Length {
-        /// Which message.
+        /// Name of the message.
         name: &'static str,
-        /// Bytes it has.
+        /// Length of the message.
         len: usize,
-        /// Bytes it should have, or at least has.
+        /// Exact or smallest valid length.
         expected: usize,
     },
-    /// Not a handshake datagram.
+    /// The datagram is not a handshake message.
     #[error("first byte is {0:#04x}, expected 0x70 (handshake)")]
     Kind(u8),
-    /// Unknown type.
+    /// The type is unknown.
     #[error("handshake message type is {0}; allowed are 1 to 6")]
     Type(u8),
-    /// An answer in a version we did not use.
+    /// The answer uses a version that this end did not use.
     #[error("handshake version is {0}, expected 1")]
     Version(u8),
-    /// Something that must be zero is not.
+    /// A reserved byte is not zero.
     #[error("a reserved byte is {0:#04x}, expected 0")]
     Reserved(u8),
 }
 
 impl<'a> Message<'a> {
-    /// Reads a datagram.
+    /// Parses a datagram.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<(AttemptId, Self), MessageError> {
         let header: &[u8; common::LEN] = bytes.first_chunk().ok_or(MessageError::Length {
             name: "a handshake message",
@@ -95,7 +95,7 @@ impl<'a> Message<'a> {
         }
         let attempt = AttemptId(header[common::ATTEMPT..].try_into().expect("eight bytes"));
         let (message_type, version) = (header[common::TYPE], header[common::VERSION]);
-        // These two mean the same in every version.
+        // The meaning of these two types is the same in every version.
         match (message_type, version) {
             (message::VERSIONS, _) => return Ok((attempt, Self::parse_versions(bytes)?)),
             (message::INITIATE, VERSION) => {}
@@ -162,7 +162,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The first bytes of every message.
+/// Returns the header of a message.
 pub(crate) fn header(message_type: u8, attempt: AttemptId) -> [u8; common::LEN] {
     let mut header = [0; common::LEN];
     header[common::KIND] = kind::HANDSHAKE;
@@ -172,7 +172,7 @@ pub(crate) fn header(message_type: u8, attempt: AttemptId) -> [u8; common::LEN] 
     header
 }
 
-/// With an empty `noise`: asks for a cookie.
+/// Encodes an Initiate. With an empty `noise` it requests a cookie.
 pub(crate) fn emit_initiate(header: &[u8; common::LEN], cookie: &Cookie, noise: &[u8]) -> Vec<u8> {
     let mut bytes = [&header[..], cookie, noise].concat();
     bytes.resize(bytes.len().max(initiate::MIN_LEN), 0);
@@ -216,13 +216,13 @@ fn with_mac(mut bytes: Vec<u8>, key: &hmac::Key) -> Vec<u8> {
     bytes
 }
 
-/// The last 16 bytes of `bytes` are the MAC of what is before them.
+/// Returns true if the last 16 bytes of `bytes` are the MAC of the bytes before them.
 pub(crate) fn mac_is_right(bytes: &[u8], key: &hmac::Key) -> bool {
     let Some((covered, mac)) = bytes.split_last_chunk::<TAG_LEN>() else { return false };
     verify_slices_are_equal(&hmac::sign(key, covered).as_ref()[..TAG_LEN], mac).is_ok()
 }
 
-/// What a datagram is for, by its first bytes; nothing is proven by that.
+/// Recipient of a datagram according to its first bytes, which prove nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -232,13 +232,13 @@ pub enum Kind {
     ToInitiator(AttemptId),
     /// For the [`Session`](super::Session) with this id.
     Protected(super::SessionId),
-    /// An unprotected packet: an opcode of ours comes first.
+    /// An unprotected packet, which begins with one of our opcodes.
     Plain,
-    /// Nothing of ours.
+    /// Not a datagram of this protocol.
     Unknown,
 }
 
-/// Tells what a datagram is for.
+/// Returns the recipient of a datagram.
 pub fn kind_of(datagram: &[u8]) -> Kind {
     match datagram.first() {
         Some(&kind::HANDSHAKE) => match datagram.first_chunk::<{ common::LEN }>() {

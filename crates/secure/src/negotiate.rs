@@ -1,74 +1,76 @@
-//! What two hellos make together. Both ends compute it from the same two hellos and so come to the same result.
+//! Negotiation: parameters of a connection from two hellos. Both ends compute the same result from the same two
+//! hellos.
 
 use core::fmt;
 
 use super::hello::{Features, Hello, TransportType};
 use super::protection::Protection;
 
-/// What both ends agreed on.
+/// Parameters on which both ends agreed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// Version of handshake and packet protection.
     pub version: u8,
     /// Protection of packets.
     pub protection: Protection,
-    /// Kind of transport.
+    /// Transport service.
     pub transport: TransportType,
-    /// Scheme, at both ends.
+    /// Scheme of both ends.
     pub scheme: String,
     /// Payload of a full packet, in bytes.
     pub mtu_payload: u16,
-    /// Paths, in each direction.
+    /// Number of paths in each direction.
     pub paths: u16,
-    /// Features both ends can use.
+    /// Features that both ends support.
     pub features: Features,
 }
 
-/// Why a connection is refused. Authenticated: it really comes from a member of the cluster.
+/// Reason why a connection is refused. It is authenticated, so it comes from a member of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another protection is configured there.
+    /// The refusing end uses another protection.
     Protection {
-        /// What the refusing end uses.
+        /// Protection of the refusing end.
         theirs: Protection,
     },
-    /// Another kind of transport is spoken there.
+    /// The refusing end uses another transport service.
     Transport,
-    /// The scheme is not known or not allowed there.
+    /// The scheme is unknown or not allowed at the refusing end.
     Scheme,
-    /// It requires features we do not have, or lacks some that we require.
+    /// One end requires features that the other lacks.
     Features {
-        /// Those that only one end has.
+        /// Features that only one end has.
         missing: Features,
     },
-    /// It did not understand an option that must be understood.
+    /// The refusing end does not know an option that must be understood.
     Option {
-        /// Its type.
+        /// Type of the option.
         option: u8,
     },
-    /// It has too many connections, or too many half-open ones.
+    /// The refusing end has too many connections or too many half-open ones.
     Busy,
-    /// It has too many connections with this host.
+    /// The refusing end has too many connections with this host.
     PeerLimit,
-    /// The application there does not want the connection.
+    /// The application at the refusing end declined the connection.
     Declined {
-        /// What the application says; 0 if nothing.
+        /// Code that the application chose; 0 if none.
         code: u32,
     },
-    /// It could not read our hello.
+    /// The refusing end could not parse our hello.
     Malformed,
-    /// Our hello lists a version that both ends speak and that is better than the one used: the hello was changed on its way.
+    /// Our hello lists a better version that both ends support than the one used: the exchange was modified on its
+    /// way.
     Downgrade,
     /// A reason that this build does not know.
     Other {
-        /// Its code.
+        /// Code of the reason.
         code: u8,
     },
 }
 
 impl Refusal {
-    /// Code and detail in a Reject.
+    /// Encodes the refusal as code and detail of a Reject.
     pub(crate) fn encode(self) -> (u8, u32) {
         match self {
             Refusal::Protection { theirs } => (1, theirs.code().into()),
@@ -128,7 +130,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Puts two valid hellos together; symmetric but for whose protection a refusal names.
+/// Combines two valid hellos. The result is the same at both ends, except for the protection that a refusal names.
 pub(crate) fn agree(version: u8, ours: &Hello, theirs: &Hello) -> Result<Agreed, Refusal> {
     if ours.protection != theirs.protection {
         return Err(Refusal::Protection { theirs: ours.protection });

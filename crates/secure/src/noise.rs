@@ -1,7 +1,8 @@
 //! The Noise handshake (Noise Protocol Framework, revision 34, pattern NNpsk0) through the `snow` crate.
 //!
-//! `psk, e` then `e, ee`: the pre-shared key goes in first, so an initiator without it is refused before any
-//! elliptic-curve arithmetic; the ephemeral keys give forward secrecy to everything after the first message.
+//! The messages are `psk, e` and `e, ee`. The pre-shared key comes first, so an initiator without it is refused
+//! before any elliptic-curve computation. The ephemeral keys give forward secrecy to everything after the first
+//! message.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -16,20 +17,20 @@ use super::protection::Protection;
 use super::random::{RandomError, SecureRandom};
 use super::schedule::{Secrets, derive};
 
-/// Written into the transcript by name; also in `docs/wire.md`.
+/// Name of the protocol, which is hashed into the transcript; also in `docs/wire.md`.
 pub(crate) const PROTOCOL: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 
-/// Bytes a Noise message is longer than what it carries: a public key and a tag.
+/// Bytes that a Noise message adds to its payload: a public key and a tag.
 pub(crate) const OVERHEAD: usize = PUBLIC_LEN + TAG_LEN;
 
 /// One end of a Noise handshake.
 pub(crate) struct Noise(Box<HandshakeState>);
 
-/// A message that was not made with our key, or was altered.
+/// Error for a message that was made with another key or altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unproven;
 
-/// Who speaks first.
+/// Role of an end in the handshake; the initiator sends first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
@@ -37,8 +38,9 @@ pub(crate) enum Role {
 }
 
 impl Noise {
-    /// `header` and `cookie` are those of the Initiate; both ends must have seen the same. So the version is certain,
-    /// and a message that was recorded is of no use from another address or when its cookie has expired.
+    /// Creates the state of one end. `header` and `cookie` are those of the Initiate, and both ends must have the
+    /// same. This authenticates the version, and makes a recorded message useless from another address or after its
+    /// cookie has expired.
     pub(crate) fn new(
         role: Role,
         key: &ClusterKey,
@@ -61,21 +63,21 @@ impl Noise {
         };
         Ok(Noise(Box::new(built.expect("the pattern needs nothing else"))))
     }
-    /// The next message, with `payload` in it.
+    /// Writes the next message with `payload`.
     pub(crate) fn write(&mut self, payload: &[u8]) -> Vec<u8> {
         let mut message = vec![0; payload.len() + OVERHEAD];
         let len = self.0.write_message(payload, &mut message).expect("our turn, and there is room");
         message.truncate(len);
         message
     }
-    /// What a message carries. After a failure the same turn may be tried again.
+    /// Reads a message and returns its payload. After a failure the same turn may be tried again.
     pub(crate) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, Unproven> {
         let mut payload = vec![0; message.len()];
         let len = self.0.read_message(message, &mut payload).map_err(|_| Unproven)?;
         payload.truncate(len);
         Ok(payload)
     }
-    /// What remains when both messages are through.
+    /// Derives the secrets after both messages.
     pub(crate) fn finish(mut self, protection: Protection) -> Secrets {
         assert!(self.0.is_handshake_finished(), "both messages are through");
         let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
@@ -84,7 +86,7 @@ impl Noise {
     }
 }
 
-/// Secrets for any number of ephemeral keys, drawn from the source once.
+/// Generator of ephemeral secrets from a seed that is drawn once.
 pub(crate) struct Ephemerals {
     seed: Zeroizing<[u8; 32]>,
     drawn: u32,
@@ -106,7 +108,7 @@ impl SecureRandom for Ephemerals {
     }
 }
 
-/// snow's own primitives, but random bytes that were drawn from the source that was passed in.
+/// Crypto primitives of snow, but with random bytes from the caller's source.
 struct Resolver {
     seed: Zeroizing<[u8; PUBLIC_LEN]>,
 }
@@ -126,7 +128,7 @@ impl CryptoResolver for Resolver {
     }
 }
 
-/// Gives its bytes once: an end makes one ephemeral key.
+/// Source that gives its bytes once, since an end makes one ephemeral key.
 struct Once {
     seed: Option<Zeroizing<[u8; PUBLIC_LEN]>>,
 }

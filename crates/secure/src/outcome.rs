@@ -1,4 +1,4 @@
-//! What a handshake ends in.
+//! Results of a handshake.
 
 use pathweave_units::Duration;
 use thiserror::Error;
@@ -8,61 +8,61 @@ use super::negotiate::{Agreed, Refusal};
 use super::random::RandomError;
 use super::session::Session;
 
-/// A connection both ends agreed on.
+/// Connection on which both ends agreed.
 #[derive(Debug)]
 pub struct Established {
-    /// Protects the connection's packets.
+    /// Protection of the connection's packets.
     pub session: Session,
-    /// What both ends agreed on.
+    /// Parameters on which both ends agreed.
     pub agreed: Agreed,
-    /// What the other end says of itself.
+    /// Hello of the other end.
     pub peer: Hello,
-    /// A round trip of the handshake, with what both ends took to compute; `None` if a message was lost.
+    /// Round-trip time of the handshake, including the computations of both ends. `None` if a message was lost.
     pub round_trip: Option<Duration>,
 }
 
-/// Why an end cannot even start.
+/// Reason why an end cannot start a handshake.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The hello is wrong.
+    /// The hello is invalid.
     #[error(transparent)]
     Hello(#[from] HelloError),
-    /// Protection without a secret protects nothing.
+    /// Protection requires a secret cluster key.
     #[error("protection is {0}, which needs a cluster key; without one only insecure is possible")]
     KeyNeeded(
-        /// What is configured.
+        /// Protection that is configured.
         super::Protection,
     ),
-    /// When to change keys.
+    /// The limits for key rotation are invalid.
     #[error("{0}")]
     Rotation(
-        /// Names field, value and range.
+        /// Message with field, value and range.
         String,
     ),
-    /// No random bytes.
+    /// No random bytes are available.
     #[error(transparent)]
     Random(#[from] RandomError),
 }
 
-/// Why there is no connection.
+/// Reason why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// No answer came in time.
     #[error("no answer within {timeout:?} to {sends} requests")]
     NoAnswer {
-        /// How long it was tried.
+        /// Time after which the initiator gave up.
         timeout: Duration,
-        /// Requests sent.
+        /// Number of requests sent.
         sends: u32,
     },
-    /// It answers, but never lets us in.
+    /// The peer answers, but never accepts the proof of address.
     #[error(
         "the peer asks for proof of our address again and again ({retries} times); is it restarting, or our address changing?"
     )]
     Unreachable {
-        /// How often it asked.
+        /// Number of Retries received.
         retries: u32,
     },
     /// The peer that answers does not have our cluster key.
@@ -73,35 +73,35 @@ pub enum HandshakeError {
         /// Fingerprint of our key.
         ours: String,
     },
-    /// The peer does not speak our version.
+    /// The peer does not support our version.
     #[error("the peer speaks versions {theirs:?}, this build {ours:?}")]
     Version {
-        /// What this build speaks.
+        /// Versions that this build supports.
         ours: Vec<u8>,
-        /// What the peer speaks.
+        /// Versions that the peer supports.
         theirs: Vec<u8>,
     },
     /// The peer refused.
     #[error("the peer refused: {0}")]
     Refused(
-        /// Its reason.
+        /// Reason of the refusal.
         Refusal,
     ),
-    /// The peer accepted, but what it says of itself does not go with what we asked for.
+    /// The peer accepted, but its hello does not match the request.
     #[error("what the peer accepted does not fit: {0}")]
     Mismatch(
-        /// What does not fit.
+        /// Description of the mismatch.
         Refusal,
     ),
-    /// The peer accepted with a hello that is not valid.
+    /// The peer accepted with an invalid hello.
     #[error("the peer's hello: {0}")]
     Hello(
-        /// What is wrong with it.
+        /// Error in the hello.
         HelloError,
     ),
 }
 
-/// What an initiator and a responder check before they start.
+/// Checks that initiator and responder perform before they start.
 pub(super) fn check_setup(
     protection: super::Protection,
     key: &super::ClusterKey,

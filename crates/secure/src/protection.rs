@@ -1,17 +1,18 @@
-//! How much a packet is protected.
+//! Protection modes of packets.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// What is done to each packet. Both ends of a connection must be configured alike: the handshake refuses a mix, so
-/// that neither end has less than what was asked for.
+/// Protection of each packet. Both ends of a connection must have the same setting: the handshake refuses different
+/// ones, so that neither end has less protection than configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protection {
-    /// Nothing. For closed fabrics and benchmarks: any host that can send to this one can write to registered memory.
+    /// No protection. For closed fabrics and benchmarks: any host that can send to this one can write to registered
+    /// memory.
     Insecure,
-    /// Authenticated and protected from replay, but readable: AES-128-GMAC over header and body.
+    /// Authentication and protection from replay, without encryption: AES-128-GMAC over header and body.
     AuthOnly,
-    /// Encrypted as well: AES-128-GCM.
+    /// Authentication and encryption: AES-128-GCM.
     #[default]
     Encrypt,
 }
@@ -20,7 +21,7 @@ impl Protection {
     /// All modes, weakest first.
     pub const ALL: [Protection; 3] = [Protection::Insecure, Protection::AuthOnly, Protection::Encrypt];
 
-    /// The name users write.
+    /// Returns the name in configuration files and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Protection::Insecure => "insecure",
@@ -28,7 +29,7 @@ impl Protection {
             Protection::Encrypt => "encrypt",
         }
     }
-    /// The value in the handshake.
+    /// Returns the code in the handshake.
     pub const fn code(self) -> u8 {
         match self {
             Protection::Insecure => 0,
@@ -36,7 +37,7 @@ impl Protection {
             Protection::Encrypt => 2,
         }
     }
-    /// The protection of a value in the handshake.
+    /// Returns the protection with this code in the handshake.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.code() == code)
     }
@@ -48,11 +49,11 @@ impl fmt::Display for Protection {
     }
 }
 
-/// A word that is no protection mode.
+/// Error for a text that is no protection mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("protection is {0:?}; allowed are encrypt (the default), auth-only and insecure")]
 pub struct UnknownProtection(
-    /// The word.
+    /// Text that was given.
     pub String,
 );
 

@@ -1,21 +1,21 @@
-//! Where secrets come from.
+//! Source of random bytes for secrets.
 
-/// A source of unpredictable random bytes. Passed in, so that tests can repeat a handshake.
+/// Source of unpredictable random bytes. The caller passes it, so that tests can repeat a handshake.
 pub trait SecureRandom {
-    /// Fills `out`.
+    /// Fills `out` with random bytes.
     ///
     /// # Errors
     ///
-    /// The source failed; nothing of `out` may be used.
+    /// The source failed. The content of `out` must not be used.
     fn fill(&mut self, out: &mut [u8]) -> Result<(), RandomError>;
 }
 
-/// The source of random bytes failed.
+/// Error of a source of random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gave no random bytes")]
 pub struct RandomError;
 
-/// The operating system's source.
+/// Random source of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsRandom;
 

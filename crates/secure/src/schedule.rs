@@ -1,4 +1,4 @@
-//! The key schedule: from the secrets of a handshake to the keys of an epoch (HKDF with SHA-256, RFC 5869).
+//! Key schedule: derives the keys of an epoch from the secrets of a handshake (HKDF with SHA-256, RFC 5869).
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::layout::{TAG_LEN, VERSION};
 use super::protection::Protection;
 
-/// Which way packets go.
+/// Direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     ToResponder,
@@ -22,7 +22,7 @@ impl KeyType for OutputLen {
     }
 }
 
-/// HKDF-Expand of `secret`, which must be uniformly random, for the purpose `info`.
+/// Derives key material for the purpose `info` with HKDF-Expand. `secret` must be uniformly random.
 pub(crate) fn derive(secret: &[u8], info: &[&[u8]], out: &mut [u8]) {
     let prk = Prk::new_less_safe(HKDF_SHA256, secret);
     let mut labelled = vec![&b"pathweave 1 "[..]];
@@ -32,7 +32,7 @@ pub(crate) fn derive(secret: &[u8], info: &[&[u8]], out: &mut [u8]) {
         .expect("at most 255 blocks are asked for");
 }
 
-/// What a finished handshake leaves: a secret for each direction, tied to everything both ends said.
+/// Secrets of a finished handshake: one for each direction, bound to the transcript.
 pub(crate) struct Secrets {
     to_responder: Zeroizing<[u8; 32]>,
     to_initiator: Zeroizing<[u8; 32]>,
@@ -42,7 +42,7 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// `split` is what Noise derives last, `transcript` its hash of all that was said.
+    /// Derives the secrets. `split` is the final output of Noise, `transcript` its handshake hash.
     pub(crate) fn new(split: (&[u8; 32], &[u8; 32]), transcript: &[u8], protection: Protection) -> Self {
         let fill = |key: &[u8; 32], label: &[u8], out: &mut [u8]| {
             Salt::new(HKDF_SHA256, transcript)
@@ -69,32 +69,32 @@ impl Secrets {
             plain_to_initiator: tag(split.1, b"plain to initiator"),
         }
     }
-    /// The secret the epochs of a direction start from.
+    /// Returns the secret of the first epoch in a direction.
     pub(crate) fn direction(&self, direction: Direction) -> EpochSecret {
         EpochSecret(match direction {
             Direction::ToResponder => self.to_responder.clone(),
             Direction::ToInitiator => self.to_initiator.clone(),
         })
     }
-    /// What the CRCs of unprotected packets of a direction are combined with.
+    /// Returns the value that is combined with the CRCs of unprotected packets in a direction.
     pub(crate) fn plain_tag(&self, direction: Direction) -> u32 {
         match direction {
             Direction::ToResponder => self.plain_to_responder,
             Direction::ToInitiator => self.plain_to_initiator,
         }
     }
-    /// The key of the Confirm message.
+    /// Returns the key of the Confirm message.
     pub(crate) fn confirm_key(&self) -> &[u8; 32] {
         &self.confirm
     }
 }
 
-/// From which the keys of an epoch are made, and the secret of the next; never the one before.
+/// Secret of an epoch. It yields the keys of this epoch and the secret of the next, but not the previous one.
 #[derive(Clone)]
 pub(crate) struct EpochSecret(Zeroizing<[u8; 32]>);
 
 impl EpochSecret {
-    /// The keys of this epoch.
+    /// Derives the keys of this epoch.
     pub(crate) fn keys(&self) -> PacketKeys {
         let mut key = Zeroizing::new([0; 16]);
         let mut iv = Zeroizing::new([0; 12]);
@@ -106,7 +106,7 @@ impl EpochSecret {
         let iv = (u32::from_be_bytes(*high), u64::from_be_bytes(*low));
         PacketKeys { aead: LessSafeKey::new(key), iv }
     }
-    /// The secret of the next epoch. The way back is closed: HKDF is not invertible.
+    /// Derives the secret of the next epoch. HKDF cannot be inverted.
     pub(crate) fn next(&self) -> EpochSecret {
         let mut next = Zeroizing::new([0; 32]);
         derive(&self.0[..], &[b"next epoch"], &mut next[..]);
@@ -117,12 +117,12 @@ impl EpochSecret {
 /// Key and initialisation vector of one direction and epoch.
 pub(crate) struct PacketKeys {
     aead: LessSafeKey,
-    /// As two numbers, big-endian, to combine with the parts of a nonce in two steps.
+    /// Initialisation vector as two big-endian numbers, each of which is combined with a part of the nonce.
     iv: (u32, u64),
 }
 
-/// What makes a packet's nonce unique under its key. The epoch is in it although each has a key of its own, so that a
-/// mistake in one cannot become a repeated nonce.
+/// Inputs that make a packet's nonce unique under its key. The epoch is included although each epoch has its own key,
+/// so that a mistake in one of them does not repeat a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NonceParts {
     pub(crate) epoch: u64,
@@ -138,7 +138,7 @@ impl PacketKeys {
         bytes[4..].copy_from_slice(&(self.iv.1 ^ parts.number).to_be_bytes());
         Nonce::assume_unique_for_key(bytes)
     }
-    /// Encrypts `body` in place; the tag covers `header`, too.
+    /// Encrypts `body` in place. The tag also covers `header`.
     pub(crate) fn encrypt(&self, parts: NonceParts, header: &[u8], body: &mut [u8], tag: &mut [u8]) {
         let made = self
             .aead
@@ -146,22 +146,22 @@ impl PacketKeys {
             .expect("a datagram is far below the length limit of GCM");
         tag.copy_from_slice(made.as_ref());
     }
-    /// Decrypts `body`, which ends with the tag, in place. What `body` holds after a failure must not be used.
+    /// Decrypts `body`, which ends with the tag, in place. After a failure the content of `body` must not be used.
     pub(crate) fn decrypt(&self, parts: NonceParts, header: &[u8], body: &mut [u8]) -> Result<(), Forged> {
         self.aead.open_in_place(self.nonce(parts), Aad::from(header), body).map(|_| ()).map_err(|_| Forged)
     }
-    /// The tag over `covered`, which stays readable.
+    /// Computes the tag over `covered`, which stays unencrypted.
     pub(crate) fn authenticate(&self, parts: NonceParts, covered: &[u8], tag: &mut [u8]) {
         self.encrypt(parts, covered, &mut [], tag);
     }
-    /// Checks that tag.
+    /// Checks the tag of [`authenticate`](Self::authenticate).
     pub(crate) fn verify(&self, parts: NonceParts, covered: &[u8], tag: &[u8]) -> Result<(), Forged> {
         let mut tag: [u8; TAG_LEN] = tag.try_into().map_err(|_| Forged)?;
         self.decrypt(parts, covered, &mut tag)
     }
 }
 
-/// The tag is not what key, header and body make.
+/// Error for a tag that does not match key, header and body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forged;
 

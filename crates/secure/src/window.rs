@@ -1,23 +1,24 @@
-//! Which packet numbers of a path have been seen.
+//! Replay window of a path.
 
-/// Packet numbers a window remembers: one that is older than the highest by this much is refused unseen. Reordering
-/// between paths does not matter, since each path has a window; within a path, packets keep close together.
+/// Packet numbers that a window covers. A packet that is older than the highest by this many numbers is refused.
+/// Reordering between paths does not matter, since each path has its own window; within a path, packets stay close
+/// together.
 pub const REPLAY_WINDOW: u64 = 4_096;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// What a window says of a packet number.
+/// Result of looking a packet number up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// Not seen yet.
+    /// Not received yet.
     New,
-    /// Seen before.
+    /// Received before.
     Replayed,
-    /// Too old to tell.
+    /// Too old to decide.
     TooOld,
 }
 
-/// The numbers from `highest - 4095` to `highest`, a bit each, at the place of the number modulo 4,096.
+/// Received numbers from `highest - 4095` to `highest`, one bit each, at index number modulo 4,096.
 pub(crate) struct Window {
     highest: Option<u64>,
     bits: [u64; WORDS],
@@ -28,7 +29,7 @@ impl Window {
         Window { highest: None, bits: [0; WORDS] }
     }
 
-    /// The whole number of which the wire carries the low 32 bits: of all candidates the one nearest to the next
+    /// Reconstructs the packet number of which the wire carries the low 32 bits: the candidate nearest to the next
     /// number (RFC 9000, appendix A.3).
     pub(crate) fn whole(&self, low: u32) -> u64 {
         let next = self.highest.map_or(0, |highest| highest + 1);
@@ -43,7 +44,7 @@ impl Window {
         }
     }
 
-    /// Looks without changing anything: what has not been authenticated must leave no trace.
+    /// Looks a number up without any change, since an unauthenticated packet must not change the state.
     pub(crate) fn look(&self, number: u64) -> Seen {
         match self.highest {
             Some(highest) if number <= highest => {
@@ -59,7 +60,7 @@ impl Window {
         }
     }
 
-    /// Remembers a number that `look` called new.
+    /// Records a number that `look` reported as new.
     pub(crate) fn insert(&mut self, number: u64) {
         match self.highest {
             Some(highest) if number <= highest => {}
@@ -72,7 +73,7 @@ impl Window {
         self.bits[word(number)] |= bit(number);
     }
 
-    /// Clears the places of `from..=to`, whose old contents fall out of the window.
+    /// Clears the bits of `from..=to`, whose old meaning leaves the window.
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= REPLAY_WINDOW {
             self.bits.fill(0);
@@ -125,7 +126,7 @@ mod tests {
     fn whole_numbers_follow_the_highest() {
         let mut window = Window::new();
         assert_eq!(window.whole(7), 7);
-        // Nothing is below zero, so a first number may be far.
+        // No number is negative, so the first one may be far away.
         assert_eq!(window.whole(u32::MAX), u64::from(u32::MAX));
         window.insert(0xffff_fff0);
         assert_eq!(window.whole(0xffff_fff0), 0xffff_fff0);
@@ -138,7 +139,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// The window and a set of all numbers ever seen agree on everything.
+        /// The window and a set of all received numbers agree.
         #[test]
         fn a_window_is_a_set_with_an_end(
             start in prop_oneof![Just(0u64), 0u64..10_000, (1u64 << 32) - 9_000..(1 << 32) + 9_000],

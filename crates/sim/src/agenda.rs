@@ -1,4 +1,4 @@
-//! What is due at a host besides packets, its transmitter and the timers of its endpoint.
+//! Agenda of a host: pending items besides packet arrivals, the transmitter and the timers of the endpoint.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,72 +11,74 @@ use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
 use crate::nic::Datagram;
 
-/// Something that is due.
+/// Pending item of a host.
 #[derive(Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Item {
-    /// A message was posted to this host: its first packet comes no earlier. With the first of a connection, what the
-    /// queue pairs at this end are made from.
+    /// A message was posted to this host. The item is due no later than the message's first packet arrives. The first
+    /// message of a connection carries the parameters of the queue pairs at this end.
     Expect { flow: u32, opening: Option<Box<Opening>> },
-    /// The sender is done with the last message of a connection.
+    /// The sender has finished the last message of a connection.
     Close(ConnId),
     /// The sender has given up a message.
     GivenUp { flow: u32 },
-    /// A task begins, a computation is over, or a notification arrives.
+    /// A task begins, a computation ends, or a task notification arrives.
     Step(Step),
-    /// The NIC has the work request of a message that was posted at `at`; `granted`: the context it waited for is its own.
+    /// The NIC has the work request of a message that was posted at `at`. `granted` is true if the message already
+    /// holds the end-to-end context that it waited for.
     Posted { flow: u32, at: Time, granted: bool },
-    /// A datagram is in the memory of the host.
+    /// A datagram has been written to the memory of the host.
     InMemory(Datagram),
-    /// The core of a queue pair is done with a datagram.
+    /// The core of a queue pair has finished handling a datagram.
     Handled(QpNum),
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
 }
 
-/// What the receiving end of a connection is made from, as its sender knows it.
+/// Parameters from which the receiving end of a connection is created, as computed by its sender.
 #[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Opening {
     pub(crate) env: PolicyEnv,
-    /// What one NIC port of the sender can send.
+    /// Rate of one NIC port of the sender.
     pub(crate) port_rate: Rate,
-    /// NIC ports of the sender that lead to the receiver.
+    /// Number of NIC ports of the sender that lead to the receiver.
     pub(crate) nic_ports: u16,
-    /// Round trip of the idle path, with what NICs and hosts add.
+    /// Round-trip time of the idle path, including the delays of NICs and hosts.
     pub(crate) rtt: Duration,
-    /// Latency of the side channel back to the sender.
+    /// Latency of the side channel from the receiver back to the sender.
     pub(crate) side_latency: Duration,
 }
 
-/// The order of what is due at one instant. It does not depend on when it became known, so hosts can be run one by one.
+/// Order of items that are due at the same instant. The order does not depend on when an item was entered, so hosts
+/// can be simulated one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Rank {
-    /// By flow.
+    /// Ordered by flow number.
     Expect(u32),
-    /// By connection.
+    /// Ordered by connection number.
     Close(ConnId),
-    /// By flow.
+    /// Ordered by flow number.
     GivenUp(u32),
-    /// A step that another host or the workload's beginning leads to.
+    /// Step triggered by another host or by the start of the workload.
     Step(Step),
-    /// By sender and count of its messages to this host.
+    /// Ordered by sender, then by the count of the sender's messages to this host.
     Side(HostId, u64),
-    /// What the host itself has put off, in its order.
+    /// Item that the host scheduled for itself, in the order of scheduling.
     Own(u64),
 }
 
-/// What is to come at a host.
+/// Priority queue of the pending items of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     order: BinaryHeap<Reverse<(Time, Rank, u32)>>,
-    /// By the number in `order`, so that what is large is not moved about.
+    /// Items by their slot number in `order`. Keeping them out of the heap avoids moving large values.
     items: Vec<Option<Item>>,
     free: Vec<u32>,
-    /// Items that the host has put off.
+    /// Number of items that the host has scheduled for itself so far.
     own: u64,
 }
 
 impl Agenda {
-    /// Something that another host does to this one.
+    /// Adds an item that another host causes.
     pub(crate) fn push(&mut self, at: Time, rank: Rank, item: Item) {
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -91,18 +93,18 @@ impl Agenda {
         self.order.push(Reverse((at, rank, slot)));
     }
 
-    /// Something that the host itself does later.
+    /// Adds an item that the host schedules for itself.
     pub(crate) fn push_own(&mut self, at: Time, item: Item) {
         self.own += 1;
         self.push(at, Rank::Own(self.own), item);
     }
 
-    /// When the next is due; [`Time::MAX`] if none is.
+    /// Returns the time of the next item, or [`Time::MAX`] if there is none.
     pub(crate) fn next(&self) -> Time {
         self.order.peek().map_or(Time::MAX, |Reverse((at, ..))| *at)
     }
 
-    /// Takes the next item that is due by now.
+    /// Removes and returns the next item that is due at `now` or before.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Item> {
         if self.next() > now {
             return None;

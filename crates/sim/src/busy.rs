@@ -1,4 +1,4 @@
-//! How long links were sending, whose rates have changed on the way.
+//! Transmission times of links whose rates change during the run.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use pathweave_units::{Duration, Rate, Time};
 
 use crate::whole::Whole;
 
-/// By port, of those that are here: bytes sent until the last change of rate, and how long that took.
+/// Bytes sent until the last change of rate and the time that took, by port. Only ports of this process with a
+/// changed rate have an entry.
 #[derive(Default)]
 pub(crate) struct BusyTimes(BTreeMap<PortId, (u64, Duration)>);
 
 impl BusyTimes {
-    /// The rate of both directions of a link is about to change.
+    /// Records the transmission time so far of both directions of a link, before its rate changes.
     pub(crate) fn reckon<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time, port: PortId) {
         let back = whole.shards[0].network.fabric.peer(port);
         for port in [port, back] {
@@ -25,7 +26,8 @@ impl BusyTimes {
         }
     }
 
-    /// How long a port was sending that has sent so many bytes and has this rate now.
+    /// Returns the total transmission time of a port that has sent `sent_bytes` in all and whose current rate is
+    /// `rate`.
     pub(crate) fn of(&self, port: PortId, sent_bytes: u64, rate: Rate) -> Duration {
         let (before, busy) = self.0.get(&port).copied().unwrap_or((0, Duration::ZERO));
         busy + rate.time_for(sent_bytes - before)

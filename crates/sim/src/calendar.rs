@@ -1,12 +1,12 @@
-//! What concerns the whole network and happens at instants known ahead: faults, samples, the watch over pauses. Windows
-//! end where one of them is due.
+//! Duties of the whole network at instants known in advance: faults, samples, and the PFC watch. A window ends where
+//! a duty is due.
 
 use pathweave_units::{Duration, Time};
 
 use crate::faults::Entry;
 use crate::spec::SimSpec;
 
-/// Something to do between two windows.
+/// Action to perform between two windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Duty {
     Fault(Entry),
@@ -14,9 +14,9 @@ pub(crate) enum Duty {
     Watch,
 }
 
-/// When what is due.
+/// Times at which duties are due.
 pub(crate) struct Calendar {
-    /// In order of time.
+    /// Ordered by time.
     faults: Vec<Entry>,
     next_fault: usize,
     sample: Time,
@@ -32,17 +32,17 @@ impl Calendar {
         Calendar { faults, next_fault: 0, sample, watch, watch_every: pfc.deadlock_after }
     }
 
-    /// When the next duty is due; [`Time::MAX`] if none is.
+    /// Returns the time of the next duty, or [`Time::MAX`] if there is none.
     pub(crate) fn next(&self) -> Time {
         self.fault_at().min(self.sample).min(self.watch)
     }
 
-    /// Whether faults or repairs are to come.
+    /// Returns true if faults or repairs are still to come.
     pub(crate) fn has_faults(&self) -> bool {
         self.next_fault < self.faults.len()
     }
 
-    /// Takes the next duty if it is due at `now` or before.
+    /// Removes and returns the next duty if it is due at `now` or before.
     pub(crate) fn first(&mut self, now: Time) -> Option<(Time, Duty)> {
         let at = self.next();
         if at > now {
@@ -63,7 +63,7 @@ impl Calendar {
         ))
     }
 
-    /// The next sample is to be taken at this instant.
+    /// Sets the time of the next sample.
     pub(crate) fn sample_at(&mut self, at: Time) {
         self.sample = at;
     }

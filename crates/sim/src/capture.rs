@@ -1,4 +1,4 @@
-//! Packets as a capture file: pcapng (IETF draft-ietf-opsawg-pcapng) with an interface a receiving host.
+//! Capture of packets to a pcapng file (IETF draft-ietf-opsawg-pcapng), with one interface for each receiving host.
 
 use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
@@ -11,29 +11,30 @@ use pathweave_wire::{
 
 use crate::tap::{Arrival, Tap};
 
-/// Which packets are kept.
+/// Selects the packets that a capture keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureFilter {
-    /// All.
+    /// All packets.
     #[default]
     All,
-    /// Those to and from a host, as they arrive.
+    /// Packets to and from a host, at their arrival.
     Host(HostId),
-    /// Those that reach a host: what crosses its link inwards.
+    /// Packets that arrive at a host: the inward traffic of its link.
     Into(HostId),
 }
 
-/// How packets are written.
+/// Frame format in which packets are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frames {
-    /// As an adapter of today would: plain RoCEv2. What it has no packet for is written as ours.
+    /// Plain RoCEv2, as a current adapter would send it. Packets that RoCEv2 does not define are written in
+    /// Pathweave's format.
     #[default]
     Standard,
-    /// As the datapath sends them, with the extension header.
+    /// Frames as the datapath sends them, with the extension header.
     Pathweave,
 }
 
-/// Collects the first packets of a run that pass its filter.
+/// Capture of the first packets of a run that pass its filter.
 #[derive(Clone, Debug)]
 pub struct Capture {
     filter: CaptureFilter,
@@ -49,38 +50,39 @@ struct Packet {
     to: HostId,
     segment: Segment,
     ecn: Ecn,
-    /// Its headers alone have arrived.
+    /// True if a switch trimmed the payload, so that only the headers arrived.
     trimmed: bool,
 }
 
-/// A message on its way: whose it is, and which.
+/// Key of a message in flight: source host, destination host, source queue pair, destination queue pair, message
+/// sequence number.
 type Message = (HostId, HostId, QpNum, QpNum, u32);
 
 impl Capture {
-    /// Keeps at most `most` packets.
+    /// Creates a capture that keeps at most `most` packets.
     pub fn new(filter: CaptureFilter, most: usize) -> Self {
         Capture { filter, most, packets: Vec::new(), left_out: 0 }
     }
 
-    /// Packets kept.
+    /// Number of packets kept.
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether none was kept.
+    /// Returns true if no packet was kept.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Packets that passed the filter and were too many.
+    /// Number of packets that passed the filter after the capture was full.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Writes the capture. `name` answers the names of hosts.
+    /// Writes the capture to `out`. `name` returns the name of a host.
     ///
     /// # Errors
-    /// Of `out`; and of a packet that has no frame, which would be a bug, as invalid data.
+    /// Errors of `out`. A packet that has no frame, which would be a bug, is reported as invalid data.
     pub fn write(
         &self,
         frames: Frames,
@@ -111,7 +113,7 @@ impl Capture {
         writer.out.flush()
     }
 
-    /// Lengths of messages whose last packet is here.
+    /// Returns the lengths of messages whose last packet is in the capture.
     fn message_lengths(&self) -> BTreeMap<Message, u32> {
         let of = |packet: &Packet| match packet.segment.body {
             Body::Data(data) if data.last => {
@@ -152,7 +154,7 @@ impl Packet {
         (self.from, self.to, self.segment.src_qp, self.segment.dst_qp, msn)
     }
 
-    /// Bytes of a frame of it without payload, padding and check sum.
+    /// Length in bytes of the packet's frame without payload, padding and checksum.
     fn headers_len(&self, frame_len: usize) -> usize {
         let payload = match self.segment.body {
             Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
@@ -196,15 +198,15 @@ impl Packet {
     }
 }
 
-/// The check sum at the end of a frame.
+/// Length of the checksum at the end of a frame.
 const ICRC_BYTES: usize = 4;
 
-/// 10.0.0.0/8 has room for 16 million hosts.
+/// Returns the host's address in 10.0.0.0/8, which has room for 16 million hosts.
 fn address(host: HostId) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0000 | ((host.0 + 1) & 0xff_ffff))
 }
 
-/// A locally administered address with the host's number.
+/// Returns a locally administered MAC address that contains the host's number.
 fn mac(host: HostId) -> [u8; 6] {
     let [a, b, c, d] = (host.0 + 1).to_be_bytes();
     [2, 0, a, b, c, d]
@@ -215,16 +217,17 @@ const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const LINK_ETHERNET: u16 = 1;
-/// Options: who wrote the section; name and resolution of an interface; direction of a packet.
+/// pcapng option codes: application that wrote the section, name and time resolution of an interface, direction of a
+/// packet.
 const USER_APPLICATION: u16 = 4;
 const INTERFACE_NAME: u16 = 2;
 const RESOLUTION: u16 = 9;
 const FLAGS: u16 = 2;
-/// Times are in units of 10^-9 seconds.
+/// Time resolution: units of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 const INBOUND: u32 = 1;
 
-/// Blocks, little-endian.
+/// Writer of pcapng blocks, little-endian.
 struct Pcapng<'a, W> {
     out: &'a mut W,
 }
@@ -234,7 +237,7 @@ impl<W: Write> Pcapng<'_, W> {
         let mut body = Vec::new();
         body.extend(BYTE_ORDER.to_le_bytes());
         body.extend([1, 0, 0, 0]); // version 1.0
-        body.extend(u64::MAX.to_le_bytes()); // of unknown length
+        body.extend(u64::MAX.to_le_bytes()); // section of unknown length
         option(&mut body, USER_APPLICATION, program.as_bytes());
         self.block(SECTION_HEADER, body)
     }
@@ -243,13 +246,13 @@ impl<W: Write> Pcapng<'_, W> {
         let mut body = Vec::new();
         body.extend(LINK_ETHERNET.to_le_bytes());
         body.extend([0; 2]);
-        body.extend(0u32.to_le_bytes()); // no limit to what is kept of a packet
+        body.extend(0u32.to_le_bytes()); // no limit on the captured length
         option(&mut body, INTERFACE_NAME, name.as_bytes());
         option(&mut body, RESOLUTION, &[NANOSECONDS]);
         self.block(INTERFACE, body)
     }
 
-    /// `len`: bytes of the packet, of which `frame` may be the beginning.
+    /// Writes a packet block. `len` is the length of the packet in bytes; `frame` holds the packet or its beginning.
     fn packet(&mut self, interface: u32, at: Time, frame: &[u8], len: usize) -> io::Result<()> {
         let ns = (at.as_ps() + 500) / 1_000;
         let mut body = Vec::with_capacity(frame.len() + 40);
@@ -264,7 +267,7 @@ impl<W: Write> Pcapng<'_, W> {
         self.block(ENHANCED_PACKET, body)
     }
 
-    /// A block with its options at the end, which it closes.
+    /// Writes a block whose options come last, and terminates the options.
     fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
         option(&mut body, 0, &[]);
         let total = (body.len() + 12) as u32;
@@ -283,7 +286,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// To a multiple of four bytes.
+/// Pads the body to a multiple of four bytes.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -1,5 +1,6 @@
-//! What is of the whole run and not of one of its parts: what is due between windows, and what is recorded. Where the run is in
-//! several processes each has this, and records are where the lead is, but for samples, which each keeps of its own nodes.
+//! State of the whole run rather than of one shard: duties between windows, and recorded observations. In a
+//! run over several processes each rank has one. Records are kept at the lead, except samples, which each rank keeps
+//! for its own nodes.
 
 use std::collections::BTreeMap;
 
@@ -24,21 +25,22 @@ use crate::tap::Tap;
 use crate::waits::Waits;
 use crate::whole::Whole;
 
-/// Where records of flows go as they become known, if they are not to be kept.
+/// Output of flow records: to a sink as soon as they are final, or kept until the end.
 #[derive(Default)]
 pub(crate) struct Leaving<'a> {
     pub(crate) sink: Option<&'a mut dyn FlowSink>,
-    /// Chunks that have left.
+    /// Number of chunks of messages already passed to the sink.
     chunks: usize,
-    /// Kept for its memory.
+    /// Buffer, kept to reuse its memory.
     records: Vec<FlowRecord>,
-    /// What flows have waited for so far.
+    /// Time that flows have spent by kind of wait.
     pub(crate) waits: Waits,
 }
 
 impl Leaving<'_> {
-    /// Chunks of messages to which nothing can happen any more leave this process, in order. Those of a job or an activity stay,
-    /// because they are parts of more than their own records; and those of a run in several processes, until all are with the lead.
+    /// Passes chunks of final messages to the sink, in order, if nothing can happen to them any more. Chunks stay if
+    /// the run has jobs or activities, because these need all records to the end. A run over several processes never
+    /// calls this.
     fn let_leave<const C: usize>(&mut self, spec: &SimSpec, whole: &mut Whole<'_, '_, C>) {
         let Some(sink) = &mut self.sink else { return };
         if !flows_can_leave(spec) {
@@ -58,7 +60,7 @@ impl Leaving<'_> {
         }
     }
 
-    /// All that have not left follow; without somewhere to go, they are returned.
+    /// Passes all remaining records to the sink. Returns them instead if there is no sink.
     pub(crate) fn let_all_leave<Q>(&mut self, execution: &mut Execution<Q>) -> Vec<FlowRecord> {
         let Some(sink) = &mut self.sink else {
             let records = execution.flow_records();
@@ -80,24 +82,24 @@ pub(crate) struct Central<'a> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) calendar: Calendar,
     pub(crate) recorder: Recorder,
-    /// By group.
+    /// Sums indexed by group.
     pub(crate) group_sums: Vec<GroupSums>,
-    /// Packets lost.
+    /// Running hash of the packets lost.
     pub(crate) lost: Trace,
     pub(crate) tap: Option<&'a mut dyn Tap>,
     pub(crate) leaving: Leaving<'a>,
-    /// Somebody wants the run to end.
+    /// True if the monitor has asked to end the run.
     pub(crate) stop: bool,
     pub(crate) meeting: Meeting<'a>,
     watch: PfcWatch,
-    /// By port: the node it belongs to.
+    /// Node to which each port belongs, indexed by port.
     pub(crate) start_of: Vec<u32>,
-    /// Of links whose rate has changed.
+    /// Transmission times of links whose rate has changed.
     pub(crate) busy: BusyTimes,
 }
 
 impl<'a> Central<'a> {
-    /// Of a run whose ports begin at these nodes.
+    /// Creates the state for a run. `start_of` holds the node that owns each port.
     pub(crate) fn new(
         spec: &'a SimSpec,
         calendar: Calendar,
@@ -120,12 +122,13 @@ impl<'a> Central<'a> {
         }
     }
 
-    /// How far the run has come, which is known of the parts that are here.
+    /// Combines the progress of this process, `own`, with that of all other ranks.
     pub(crate) fn pulse(&mut self, own: Pulse) -> Pulse {
         Pulse::of_all(self.meeting.share(Pulse { stop: self.stop, ..own }))
     }
 
-    /// A window has ended: does what concerns several hosts, and takes note of what happened. Returns how far the run has come.
+    /// Performs the work between several hosts after a window and records what happened. Returns the progress of the
+    /// run.
     pub(crate) fn after_window<const C: usize>(
         &mut self,
         whole: &mut Whole<'_, '_, C>,
@@ -145,7 +148,7 @@ impl<'a> Central<'a> {
         if told { self.pulse(whole.pulse(&[])) } else { pulse }
     }
 
-    /// Something has been done between windows: has everybody know it whom it concerns. Returns how far the run has come.
+    /// Distributes the effects of a duty to the shards and ranks concerned. Returns the progress of the run.
     fn after_duty<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) -> Pulse {
         whole.send_out();
         let mut notes = whole.take_notes();
@@ -159,7 +162,7 @@ impl<'a> Central<'a> {
         self.pulse(whole.pulse(&[]))
     }
 
-    /// The run is over: takes note of what is left in the endpoints.
+    /// Records the events left in the endpoints at the end of the run.
     pub(crate) fn take_last_notes<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
         whole.note_last_losses();
         let mut notes = whole.take_notes();
@@ -170,8 +173,9 @@ impl<'a> Central<'a> {
         self.take_note(whole, notes, Vec::new(), false);
     }
 
-    /// Takes note of what happened, which all ranks know, and tells hosts what barriers have led to: `settles` says whether there
-    /// may be any such, `news` are those of this rank. Returns whether several ranks had to hear of something.
+    /// Records events that all ranks know, and delivers to hosts the steps that barriers have caused. `settles` is
+    /// true if barriers may have caused steps; `news` holds those of this rank. Returns true if the ranks exchanged
+    /// messages for it.
     fn take_note<const C: usize>(
         &mut self,
         whole: &mut Whole<'_, '_, C>,
@@ -196,7 +200,8 @@ impl<'a> Central<'a> {
         tells
     }
 
-    /// Gives every other rank what concerns it of a window, and takes what they give. Returns how far the run has come.
+    /// Sends each other rank its share of the results of a window and receives theirs. Returns the progress of the
+    /// run.
     fn exchange<const C: usize>(
         &mut self,
         whole: &Whole<'_, '_, C>,
@@ -204,7 +209,7 @@ impl<'a> Central<'a> {
         own: Pulse,
         notes: &mut Notes,
     ) -> Pulse {
-        // The log is for all, since each loss concerns a sender and a receiver.
+        // Every rank gets the log, because a loss concerns both a sender and a receiver.
         let to_others = pack(&(own, Notes { log: notes.log.clone(), ..Notes::default() }));
         self.meeting.exchange(|to, message| {
             match to {
@@ -214,7 +219,7 @@ impl<'a> Central<'a> {
             whole.boxes.collect(window, to, message);
         });
         if !self.meeting.is_lead() {
-            // The lead has them now.
+            // The notes are now at the lead.
             *notes = Notes { log: std::mem::take(&mut notes.log), ..Notes::default() };
         }
         let mut pulse = own;
@@ -227,11 +232,11 @@ impl<'a> Central<'a> {
         pulse
     }
 
-    /// Does what concerns the whole network: everything before this instant is done, nothing at it. Returns how far the run has
-    /// come.
+    /// Performs a duty of the whole network. All events before `now` have been simulated, none at `now`. Returns the
+    /// progress of the run.
     ///
     /// # Errors
-    /// The run is to end here, and why.
+    /// The reason and an explanation, if the run must end here.
     #[cold]
     pub(crate) fn on_duty<const C: usize>(
         &mut self,
@@ -293,7 +298,7 @@ impl<'a> Central<'a> {
         }
     }
 
-    /// How far the run has come, for those who watch it.
+    /// Returns the progress of the run for its monitor.
     pub(crate) fn snapshot(&self, pulse: &Pulse, now: Time) -> Snapshot {
         Snapshot {
             now,

@@ -1,5 +1,5 @@
-//! The network changes in mid-run: what a fault does to the fabric, and who is told. Every part of the run knows the state of
-//! all links; what happens at a node happens in the part it belongs to.
+//! Changes of the network during a run: effects of a fault on the fabric, and notification of the hosts concerned.
+//! Every shard knows the state of all links. Effects on a node take place in the shard that owns it.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::spec::{RouteChoice, SimSpec};
 use crate::whole::Whole;
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// An entry of the agenda is due.
+    /// Applies an entry of the fault agenda.
     pub(crate) fn on_fault(&mut self, now: Time, entry: Entry) {
         let spec = self.shards[0].spec;
         match entry.action {
@@ -71,19 +71,20 @@ impl<const C: usize> Whole<'_, '_, C> {
                 None => {}
             },
         }
-        // A link may have become shorter. Where all are longer now, what has left before still travels as fast.
+        // A link may have become shorter. If all links are longer now, packets already in flight still travel at the
+        // old delay, so the window does not grow.
         for shard in &mut self.shards {
             shard.windows.longest = shard.windows.longest.min(shard.network.longest_window());
         }
     }
 
-    /// Does the same in every part. Returns what it returns in the last, as in all others.
+    /// Performs the same action in every shard. Returns the result of the last shard, which equals that of every other.
     fn in_all<T>(&mut self, mut act: impl FnMut(&mut Network<C>) -> T) -> T {
         let done = self.shards.iter_mut().map(|shard| act(&mut shard.network));
         done.last().expect("there is a part")
     }
 
-    /// Hosts at a link's ends see it fail or come back.
+    /// Notifies the hosts at the ends of a link that the link has failed or recovered.
     fn tell_hosts(&mut self, now: Time, link: LinkId) {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
@@ -103,7 +104,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         self.wake_hosts(now, link);
     }
 
-    /// A link has changed: what the hosts at its ends knew of their transmitters need not hold.
+    /// Wakes the hosts at the ends of a changed link. Their cached state of transmitters may be invalid.
     fn wake_hosts(&mut self, now: Time, link: LinkId) {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
@@ -116,7 +117,8 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Where switches choose: tells hosts with several ports by which of them routing reaches their peers.
+    /// Informs hosts with several ports through which of them routing reaches their peers. Applies if switches choose
+    /// routes.
     fn tell_of_ports(&mut self, now: Time) {
         let topology = &*self.shards[0].spec.topology;
         let connections = &self.shards[0].traffic.execution.connections;
@@ -141,7 +143,8 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Tells the queue pairs, of those whose ends `concerns` picks, which paths have failed or come back, if sources choose paths.
+    /// Informs queue pairs which paths have failed or recovered, if sources choose paths. `concerns` selects the
+    /// pairs of hosts.
     fn tell_of_paths(&mut self, now: Time, concerns: impl Fn(&Network<C>, (HostId, HostId)) -> bool) {
         let spec = self.shards[0].spec;
         if !matches!(spec.routing, RouteChoice::Sources(_)) {
@@ -153,7 +156,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             let queue_pairs = self.shards[0].spec.scheme_of(group).scheme.queue_pairs;
             for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
                 let Some(shard) = self.at(from) else { continue };
-                // Each end knows what it has open.
+                // Each end knows which of its queue pairs are open.
                 let qps: Vec<QpNum> = (0..queue_pairs)
                     .map(|index| shard.queue_pair(conn, index))
                     .map(|(at_src, at_dst)| if at_from { at_src } else { at_dst })
@@ -164,7 +167,7 @@ impl<const C: usize> Whole<'_, '_, C> {
                 }
                 let views = shard.network.views(spec, (from, to));
                 for qp in qps {
-                    // One that has failed has no use for paths; one that is yet to be opened will see them.
+                    // A failed queue pair needs no paths. One that is not yet open gets them when it opens.
                     let _ = shard.hosts[from.index()].endpoint.set_paths(now, qp, &views);
                 }
                 shard.after_input(now, from.index());
@@ -173,13 +176,14 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 }
 
-/// Whether some host has several ports.
+/// Returns true if any host has several ports.
 fn has_several_ports(topology: &Topology) -> bool {
     (0..topology.hosts()).any(|host| topology.ports(NodeId(host)).len() > 1)
 }
 
 impl<const C: usize> Network<C> {
-    /// Takes a link down, if no other fault holds it down already; returns whether it did.
+    /// Registers a fault on a link and takes the link down unless another fault holds it down already. Returns true
+    /// if the state of the link changed.
     pub(crate) fn take_down(&mut self, now: Time, link: LinkId) -> bool {
         let held = &mut self.links_down[link.index()];
         *held += 1;
@@ -190,7 +194,8 @@ impl<const C: usize> Network<C> {
         changes
     }
 
-    /// Brings a link up, if this was the last fault that held it down; returns whether it did.
+    /// Removes a fault from a link and brings the link up if this was the last one. Returns true if the state of the
+    /// link changed.
     pub(crate) fn bring_up(&mut self, now: Time, link: LinkId) -> bool {
         let held = &mut self.links_down[link.index()];
         *held = held.saturating_sub(1);
@@ -201,7 +206,8 @@ impl<const C: usize> Network<C> {
         changes
     }
 
-    /// Routing has noticed which links are down. Returns which were known to be before, where sources choose paths.
+    /// Updates routing to the present state of links. If sources choose paths, returns the links that routing held
+    /// for down before.
     pub(crate) fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
         let down = |link: &u32| *link > 0;
         match &mut self.routes {

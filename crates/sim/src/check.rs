@@ -1,24 +1,25 @@
-//! Checkers that stand outside the code they check.
+//! Checkers that are independent of the code they check.
 
 use std::collections::BTreeMap;
 
 use pathweave_results::{EventKind, FlowStatus, RunResult};
 use pathweave_transport::Placement;
 
-/// Remote address of a flow's first byte: 8 GiB a flow, so that an address tells the flow and the place in it.
+/// Remote address of a flow's first byte. Each flow has 8 GiB, so an address identifies the flow and the offset in
+/// it.
 pub(crate) fn flow_address(flow: u32) -> u64 {
     u64::from(flow) << 33
 }
 
-/// Every byte that was placed, to see that each byte of each message is placed exactly once.
+/// Ledger of all placed bytes. It verifies that each byte of each message is placed exactly once.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// By flow: placed intervals, start to end, merged where they touch.
+    /// Placed intervals by flow, start to end, merged where they touch.
     placed: BTreeMap<u32, BTreeMap<u64, u64>>,
 }
 
 impl Ledger {
-    /// Takes note of a placement. Panics if a byte is placed twice.
+    /// Records a placement. Panics if a byte is placed twice.
     pub(crate) fn placed(&mut self, placement: &Placement) {
         let flow = u32::try_from(placement.offset >> 33).expect("an address of a flow");
         let (mut start, mut end) = {
@@ -46,7 +47,7 @@ impl Ledger {
         intervals.insert(start, end);
     }
 
-    /// A flow counts as delivered. Panics unless all its bytes were placed.
+    /// Checks that a delivered flow has all its bytes placed. Panics otherwise.
     pub(crate) fn delivered(&mut self, flow: u32, size_bytes: u64) {
         let placed = self.placed.remove(&flow).unwrap_or_default();
         let whole = BTreeMap::from([(0, size_bytes)]);
@@ -54,7 +55,7 @@ impl Ledger {
     }
 }
 
-/// What must hold of every result. Returns what does not, in words.
+/// Checks the invariants of a result. Returns a description of each violation.
 pub fn violations(result: &RunResult, lossless: bool) -> Vec<String> {
     let mut found = Vec::new();
     for flow in &result.flows {

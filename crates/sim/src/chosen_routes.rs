@@ -1,4 +1,4 @@
-//! What chooses the routes of packets, and what is known of them: the hops of paths, which are dead, what to tell the schemes.
+//! Choice of routes by switches or sources: hops of paths, known failures, and the views that schemes get.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::route_headers::RouteHeaders;
 use crate::routes::{self, View};
 use crate::spec::{HostConfig, RouteChoice};
 
-/// What routing knows, as of when it last looked.
+/// Routes as of the last time routing was updated.
 pub(crate) enum ChosenRoutes {
-    /// Switches choose.
+    /// Switches choose routes.
     Switches(Routing),
-    /// Sources choose.
+    /// Sources choose paths.
     Sources {
-        /// Among these.
+        /// Explicit paths between hosts.
         sets: Arc<PathSets>,
-        /// Links known to be down.
+        /// True for each link known to be down, indexed by link.
         dead: Vec<bool>,
-        /// What packets carry of them.
+        /// Headers that packets on these paths carry.
         headers: Option<Arc<RouteHeaders>>,
     },
 }
@@ -46,7 +46,7 @@ impl ChosenRoutes {
         }
     }
 
-    /// The headers of the paths that sources choose, and the ports of answers.
+    /// Returns the headers of the paths that sources choose, and the ports of replies.
     pub(crate) fn headers(&self) -> Option<&Arc<RouteHeaders>> {
         match self {
             ChosenRoutes::Switches(_) => None,
@@ -54,7 +54,7 @@ impl ChosenRoutes {
         }
     }
 
-    /// What the switches hold where the links are as they are seen.
+    /// Computes the routes of the switches for the links as routing sees them.
     pub(crate) fn switch_routes(map: &PortMap, choice: &RouteChoice, view: &View<'_>) -> Vec<SwitchRoutes> {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) => routes::routes(map, view),
@@ -67,8 +67,9 @@ impl ChosenRoutes {
         }
     }
 
-    /// The paths between two hosts that are not known to be dead, the ideal ones among them: one stands for all that
-    /// switches choose from. None: there is no way.
+    /// Returns the distinct profiles of all paths between two hosts that are not known to be dead. The path of the
+    /// ideal FCT is among them. If switches choose, one profile stands for all routes. The result is empty if there
+    /// is no route.
     pub(crate) fn profiles(&self, topology: &Topology, src: HostId, dst: HostId) -> Vec<PathProfile> {
         match self {
             ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
@@ -81,7 +82,7 @@ impl ChosenRoutes {
                     let header = headers.as_ref().and_then(|headers| headers.of(src, dst, path));
                     let profile = PathProfile::chosen(hops, header);
                     let profile = ends.iter().fold(profile, |profile, ends| ends.of(profile));
-                    // In regular networks most are alike.
+                    // In regular networks most paths have equal profiles.
                     if !profiles.contains(&profile) {
                         profiles.push(profile);
                     }
@@ -91,7 +92,7 @@ impl ChosenRoutes {
         }
     }
 
-    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way.
+    /// Returns the NIC ports of `src` that lead to `dst`, as a bit set; 0 if there is no route.
     pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
         match self {
             ChosenRoutes::Switches(routing) => leading_ports(topology, routing, src, dst),
@@ -99,7 +100,8 @@ impl ChosenRoutes {
         }
     }
 
-    /// How many paths a scheme may choose from that would take `wished` of a network whose switches choose.
+    /// Returns the number of paths that a scheme may choose from. `wished` is the number that the scheme uses if
+    /// switches choose.
     pub(crate) fn count(&self, src: HostId, dst: HostId, wished: u16) -> u16 {
         match self {
             ChosenRoutes::Switches(_) => wished,
@@ -107,8 +109,8 @@ impl ChosenRoutes {
         }
     }
 
-    /// The views of the paths between two hosts; none where switches choose. `known_down`: links that the sender knows to be down
-    /// before routing does.
+    /// Returns the views of the paths between two hosts, or none if switches choose. `known_down` holds links that
+    /// the sender knows to be down before routing does.
     pub(crate) fn views(
         &self,
         topology: &Topology,
@@ -136,8 +138,8 @@ impl ChosenRoutes {
         (0..).zip(sets.profiles(topology, src, dst)).zip(states).map(view).collect()
     }
 
-    /// Of all paths that sources choose among the one that takes a packet of so many bytes longest when idle. Of the hosts
-    /// of a switch the one with the slowest link stands for all.
+    /// Returns the path, of all explicit ones, that takes a packet of `data_wire_bytes` longest when idle. The host
+    /// with the slowest link stands for all hosts of its switch.
     pub(crate) fn longest(&self, topology: &Topology, data_wire_bytes: u32) -> Option<PathView> {
         let ChosenRoutes::Sources { sets, .. } = self else { return None };
         let mut slowest = vec![None; sets.edges().len()];
@@ -158,7 +160,7 @@ impl ChosenRoutes {
         views.max_by_key(|view| view.base_one_way)
     }
 
-    /// Whether the state of any path between two hosts differs from what `before` said.
+    /// Returns true if the state of any path between two hosts differs from that under `before`.
     pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
         let ChosenRoutes::Sources { sets, dead, .. } = self else { return false };
         let now = sets.alive(topology, src, dst, |link| !dead[link.index()]);
@@ -167,7 +169,7 @@ impl ChosenRoutes {
     }
 }
 
-/// At each switch the next hops of the explicit paths whose links are all alive.
+/// Returns for each switch the next hops of the explicit paths whose links are all up.
 fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoutes> {
     let topology = view.topology;
     let mut attached = vec![Vec::new(); topology.switches().len()];
@@ -209,15 +211,15 @@ pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets)
     routes
 }
 
-/// The egress ports of switches that lead to a host, by its NIC port.
+/// Returns the egress ports of switches that lead to a host, in the order of its NIC ports.
 fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<PortId> {
     let ports = topology.ports(host.into()).iter();
     let ends = ports.map(|port| (port, map.ends(port.link.index())));
     ends.map(|(port, (at_a, at_b))| if port.is_a { at_b } else { at_a }).collect()
 }
 
-/// The rates of several NIC ports, and of all explicit paths between two hosts together. Hosts with one port have none of it: a
-/// path is all there is to a message there.
+/// Rates of several NIC ports, and of all explicit paths between two hosts together. Not used for hosts with one
+/// port, where a message uses a single path.
 struct ChosenEnds {
     nic_ports: (u32, u32),
     line_rate: Rate,
@@ -255,7 +257,7 @@ impl ChosenEnds {
         })
     }
 
-    /// A path between these ends.
+    /// Returns the profile of a path between these ends.
     fn of(&self, path: PathProfile) -> PathProfile {
         let ChosenEnds { nic_ports, line_rate, most } = *self;
         PathProfile { nic_ports, line_rate, nic_rate: line_rate, most, ..path }

@@ -1,4 +1,4 @@
-//! What NICs keep for messages that are under way: contexts of queue pairs, and end-to-end contexts.
+//! Contexts that NICs hold for messages in progress: queue-pair contexts and end-to-end contexts.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use pathweave_units::{Duration, HostId, Time};
 use crate::agenda::Item;
 use crate::shard::Shard;
 
-/// An end of a message.
+/// End of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Sender,
@@ -17,7 +17,8 @@ pub(crate) enum Side {
 }
 
 impl<const C: usize> Shard<'_, C> {
-    /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
+    /// Requests the end-to-end context of a connection, which carries one message at a time. Returns false if the
+    /// message has to wait.
     pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
         let src = self.traffic.execution.connections[conn].src;
         let waiting = &mut self.model(src).waiting;
@@ -28,7 +29,8 @@ impl<const C: usize> Shard<'_, C> {
         false
     }
 
-    /// The message of an end-to-end context is done: the next one has its turn, once host and NIC know.
+    /// Releases an end-to-end context and starts the next message that waits for it, after the delays of host and
+    /// NIC.
     pub(crate) fn free_context(&mut self, now: Time, src: HostId, conn: ConnId) {
         let waiting = &mut self.model(src).waiting;
         let next = waiting.get_mut(&conn).and_then(VecDeque::pop_front);
@@ -41,7 +43,7 @@ impl<const C: usize> Shard<'_, C> {
         self.later(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
     }
 
-    /// Takes note of what the NIC at one end of a message must keep while it is under way, or that it need not any more.
+    /// Begins or ends the use of NIC contexts for a message, at one of its ends.
     pub(crate) fn note_context(&mut self, flow: u32, side: Side, begin: bool) {
         if self.spec.host.nic.is_none() {
             return;
@@ -65,7 +67,7 @@ impl<const C: usize> Shard<'_, C> {
 const OF_PROCESS: u64 = 1 << 62;
 const OF_CONNECTION: u64 = 1 << 63;
 
-/// What the NIC at one end keeps for a message.
+/// Returns the contexts that the NIC at one end holds for a message.
 fn contexts_of(
     service: &Service,
     own: Option<ConnId>,
@@ -79,10 +81,10 @@ fn contexts_of(
     match service {
         Service::Connection => match own {
             Some(conn) => [Some(OF_CONNECTION | u64::from(conn)), None],
-            // Both directions between two processes are one queue pair.
+            // One queue pair serves both directions between two processes.
             None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
         },
-        // Only initiators count, as in the formulas; a target costs a NIC less than a queue pair.
+        // Only initiators count, as in the paper's formulas. A target costs a NIC less than a queue pair.
         Service::SharedReceive(config) => {
             let target = u64::from(config.node(peer_process));
             [(side == Side::Sender).then_some(remote | u64::from(process) << 15 | target), None]
@@ -98,7 +100,7 @@ mod tests {
     use pathweave_policy::find_scheme;
     use std::collections::BTreeSet;
 
-    /// What a host's NIC keeps while all processes talk to all others is what the formulas say.
+    /// The number of contexts of a NIC agrees with the formulas if all processes send to all others.
     #[test]
     fn contexts_are_those_of_the_formulas() {
         let of = |name: &str| (find_scheme(name).expect("a scheme").make)().service;

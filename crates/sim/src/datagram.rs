@@ -1,4 +1,4 @@
-//! Datagram queue pairs on the fabric, and what a NIC and its host do beyond the link.
+//! Datagram queue pairs on the fabric, and delays of NIC and host beyond the link.
 
 use pathweave_policy::{DatagramConfig, Leg, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
@@ -15,11 +15,12 @@ use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};
 
 impl SimSpec {
-    /// Names what is wrong with NICs, side channels and datagram queue pairs.
+    /// Returns an error that names the setting if NICs, side channels or datagram queue pairs are misconfigured.
     pub(crate) fn check_nics(&self) -> Result<(), SimError> {
         self.host.side_channel.validate()?;
         self.host.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
-        // Queue pair numbers have 24 bits, 15 of which tell processes apart, and one datagrams from connections.
+        // Queue pair numbers have 24 bits. One distinguishes datagrams from connections, 15 distinguish processes,
+        // which leaves 8 for groups.
         if self.has_datagrams() && self.groups.len() > 1 << 8 {
             return Err(SimError::Network(
                 "datagram queue pairs with more than 256 groups of messages".into(),
@@ -29,13 +30,13 @@ impl SimSpec {
     }
 }
 
-/// The queue pair of a process for the messages of a group.
+/// Returns the number of the queue pair by which a process exchanges the messages of a group.
 fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
     QpNum(DATAGRAMS | (u32::from(process) * groups as u32 + group as u32))
 }
 
 impl<const C: usize> Shard<'_, C> {
-    /// Gives every host what it has besides, if the run needs it.
+    /// Creates the NIC model of every host, if the run needs one.
     pub(crate) fn set_up_models(&mut self) {
         let nic = self.spec.host.nic.as_ref();
         let others = self.spec.schemes.iter().any(|named| !named.scheme.service.is_connection());
@@ -49,14 +50,14 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// A datagram is in the memory of its host.
+    /// Handles a datagram that has been written to the memory of its host.
     pub(crate) fn on_in_memory(&mut self, now: Time, host: HostId, datagram: Datagram) {
         if self.model(host).cores.arrive(datagram) {
             self.handle_next(now, host, datagram.segment.dst_qp);
         }
     }
 
-    /// The core of a queue pair is done with a datagram.
+    /// Handles the datagram that the core of a queue pair has finished, and starts the next.
     pub(crate) fn on_handled(&mut self, now: Time, host: HostId, qp: QpNum) {
         if let Some(datagram) = self.model(host).cores.finish(qp) {
             self.handle(now, host, &datagram);
@@ -64,7 +65,7 @@ impl<const C: usize> Shard<'_, C> {
         self.handle_next(now, host, qp);
     }
 
-    /// A message of the side channel has arrived.
+    /// Handles a message that has arrived on the side channel.
     pub(crate) fn on_side(&mut self, now: Time, host: HostId, from: HostId, message: &SideMessage) {
         self.model(host).rd.on_side(now, from, message);
         self.after_input(now, host.index());
@@ -74,7 +75,7 @@ impl<const C: usize> Shard<'_, C> {
         self.hosts[host.index()].model().expect("every host of such a run has it")
     }
 
-    /// A datagram has reached the NIC of its host.
+    /// Handles a datagram that has reached the NIC of its host.
     pub(crate) fn on_datagram(&mut self, now: Time, host: HostId, datagram: Datagram) {
         let len = match datagram.segment.body {
             Body::Rd(data) => data.len,
@@ -93,7 +94,8 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Where the NIC does so; false if it had no room for the packet, which is lost.
+    /// Admits a datagram to the reorder buffer of the NIC, if it has one. Returns false if the buffer has no room, in
+    /// which case the packet is lost.
     fn put_in_order(&mut self, now: Time, host: HostId, datagram: &Datagram) -> bool {
         let Datagram { from, segment, .. } = datagram;
         let NicModel { rd, reorder: Some(reorder), .. } = self.model(host) else { return true };
@@ -111,7 +113,7 @@ impl<const C: usize> Shard<'_, C> {
         room
     }
 
-    /// The core of a queue pair begins with the next datagram, if there is one.
+    /// Starts the core of a queue pair on the next datagram, if there is one.
     fn handle_next(&mut self, now: Time, host: HostId, qp: QpNum) {
         let nic = self.spec.host.nic.as_ref().expect("cores are part of it");
         let model = self.model(host);
@@ -122,12 +124,12 @@ impl<const C: usize> Shard<'_, C> {
         self.later(now + cost, host, Item::Handled(qp));
     }
 
-    /// Host software takes a datagram.
+    /// Passes a datagram to the host software.
     fn handle(&mut self, now: Time, host: HostId, datagram: &Datagram) {
         let Datagram { from, segment, ce } = datagram;
         let Some(place) = self.model(host).rd.on_packet(now, *from, segment, *ce) else {
             if *ce || !matches!(segment.body, Body::Rd(_)) {
-                // A mark may have to be told, a rate has changed.
+                // A mark may need to be reported, or a rate may have changed.
                 self.after_input(now, host.index());
             }
             return;
@@ -145,12 +147,12 @@ impl<const C: usize> Shard<'_, C> {
         self.after_input(now, host.index());
     }
 
-    /// The flow of a message that a queue pair of this host has of a peer.
+    /// Returns the flow of a message that a queue pair of this host receives from a peer.
     fn flow_of(&mut self, host: HostId, qp: QpNum, from: PeerId, msg: u64) -> Option<u32> {
         self.model(host).incoming.get(&(qp, from))?.get(msg as usize).copied()
     }
 
-    /// Drains what datagram queue pairs of a host have to say.
+    /// Processes all pending events of the datagram queue pairs of a host.
     pub(crate) fn drain_model(&mut self, now: Time, host: usize) {
         while let Some((qp, event)) = self.hosts[host].model().and_then(|model| model.rd.poll_event()) {
             match event {
@@ -179,7 +181,7 @@ impl<const C: usize> Shard<'_, C> {
     fn send_side(&mut self, now: Time, from: HostId, to: HostId, message: SideMessage) {
         let config = &self.spec.host.side_channel;
         let time = config.rate.time_for(message.encoded_len() as u64);
-        // What is to be done about it at a sender must reach the NIC, and what it is about has reached the host.
+        // A NACK triggers work at the sender's NIC, so it takes the posting delay besides.
         let crossing = match (&message, &self.spec.host.nic) {
             (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
             _ => Duration::ZERO,
@@ -191,7 +193,7 @@ impl<const C: usize> Shard<'_, C> {
         self.mail(at, to, Rank::Side(from, count), Item::Side { from, message });
     }
 
-    /// Posts a message to a datagram queue pair, which is made if need be.
+    /// Posts a message to a datagram queue pair, which is created if needed.
     pub(crate) fn post_datagram(
         &mut self,
         now: Time,
@@ -219,13 +221,13 @@ impl<const C: usize> Shard<'_, C> {
                 model.outgoing.entry((from.qp, to)).or_default().push(flow);
                 self.announce(now, flow, opening);
             }
-            // More is outstanding than numbers can tell apart: it counts as refused.
+            // More messages are outstanding than message numbers can distinguish, so the message counts as refused.
             Err(_) => self.on_completion(now, u64::from(flow), Status::LocalOperation),
         }
         self.after_input(now, src.index());
     }
 
-    /// A message of datagrams is to come.
+    /// Registers a message of datagrams that is about to arrive.
     pub(crate) fn expect_datagram(
         &mut self,
         now: Time,
@@ -241,7 +243,7 @@ impl<const C: usize> Shard<'_, C> {
         self.traffic.execution.expected(flow, 1);
     }
 
-    /// The queue pairs that a message goes from and to.
+    /// Returns the sending and the receiving queue pair of a message.
     fn peers_of(&self, flow: u32) -> (PeerId, PeerId) {
         let message = self.spec.graph.messages()[flow as usize];
         let groups = self.spec.groups.len();
@@ -250,7 +252,7 @@ impl<const C: usize> Shard<'_, C> {
         (at(message.src, src), at(message.dst, dst))
     }
 
-    /// What the queue pairs at both ends are made from.
+    /// Returns the parameters from which the queue pairs at both ends are created.
     fn datagram_opening(&self, flow: u32, path: &PathProfile) -> Opening {
         let spec = self.spec;
         let scheme = &spec.scheme_of(spec.graph.messages()[flow as usize].group).scheme;
@@ -278,7 +280,7 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Makes a host's queue pair for the messages of this one's group, if it is new, and makes a peer known to it.
+    /// Creates the host's queue pair for the group of a message, unless it exists, and registers the peer with it.
     fn introduce(
         &mut self,
         now: Time,
@@ -330,7 +332,8 @@ impl<const C: usize> Shard<'_, C> {
         model.channels.entry(peer.host).or_insert(channel);
     }
 
-    /// Raw datagrams are over when they are there or lost; their sender does not notice.
+    /// Ends a message of raw datagrams, whose packets have all arrived or been lost. The sender gets no
+    /// acknowledgement.
     pub(crate) fn end_raw(&mut self, now: Time, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
         if is_raw(&self.spec.scheme_of(group).scheme.service) {
@@ -339,7 +342,7 @@ impl<const C: usize> Shard<'_, C> {
     }
 }
 
-/// An Ethernet frame as small as can be, with preamble and gap.
+/// Length of the smallest Ethernet frame, with preamble and inter-frame gap.
 const MIN_FRAME_BYTES: u32 = 84;
 
 pub(crate) fn is_raw(service: &Service) -> bool {

@@ -1,5 +1,5 @@
-//! Data packets as they leave a host, counted where `observe.departures` asks for it: how long after the one before, and
-//! on which path.
+//! Statistics of data packets that leave a host, collected if `observe.departures` is set: the gap to the packet
+//! before, and the path.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use pathweave_transport::Transmit;
 use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
-/// Bounds of the lengths of gaps, in nanoseconds: six a decade, from 10 ns to 100 ms.
+/// Upper bounds of the gap classes in nanoseconds: six per decade, from 10 ns to 100 ms.
 const BOUNDS: [u64; 43] = bounds();
 
 const fn bounds() -> [u64; 43] {
@@ -26,12 +26,12 @@ const fn bounds() -> [u64; 43] {
     bounds
 }
 
-/// What has left one host.
+/// Departure statistics of one host.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct DepartureLog {
-    /// Gaps up to each bound, and above the last.
+    /// Number of gaps up to each bound, and above the last.
     gaps: [u64; BOUNDS.len() + 1],
-    /// Message and time of the latest packet of each queue pair.
+    /// Message and departure time of the latest packet of each queue pair.
     last: BTreeMap<QpNum, (u32, Time)>,
     /// Wire bytes by destination and path.
     bytes: BTreeMap<(HostId, PathId), u64>,
@@ -42,7 +42,7 @@ impl DepartureLog {
         DepartureLog { gaps: [0; BOUNDS.len() + 1], last: BTreeMap::new(), bytes: BTreeMap::new() }
     }
 
-    /// A packet leaves, and takes so many bytes.
+    /// Records a packet of `wire_bytes` that leaves the host.
     pub(crate) fn note(&mut self, now: Time, packet: &Transmit, wire_bytes: u32) {
         let segment = &packet.segment;
         *self.bytes.entry((packet.to, segment.path)).or_default() += u64::from(wire_bytes);
@@ -56,7 +56,7 @@ impl DepartureLog {
     }
 }
 
-/// All hosts together. `sets` are the paths that sources choose from, if they do.
+/// Sums the statistics of all hosts. `sets` holds the explicit paths if sources choose.
 pub(crate) fn totals<'a>(
     logs: impl Iterator<Item = (HostId, &'a DepartureLog)>,
     sets: Option<&PathSets>,
@@ -93,7 +93,7 @@ pub(crate) fn totals<'a>(
     }
 }
 
-/// From host to host.
+/// Returns the number of links from host to host on a path of these hops.
 fn links(hops: &[pathweave_topo::Hop]) -> u32 {
     hops.len() as u32 + 2
 }

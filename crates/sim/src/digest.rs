@@ -1,11 +1,11 @@
-//! A digest of the event trace: every packet that reaches a host, and every packet lost, in order.
+//! Digest of the event trace: every packet that reaches a host and every packet lost, in order.
 
 use pathweave_units::{HostId, Time};
 use pathweave_wire::{Body, Segment};
 
-/// A running hash of packets: of those that reach one host, or of those lost. Hosts have one each, since what happens at
-/// one of them has an order and what happens at several may be simulated in any. Not cryptographic: it tells runs
-/// apart, and there is no attacker.
+/// Running hash of packets: those that reach one host, or those lost. Each host has its own hash, because only the
+/// events at one host have a fixed order; hosts are simulated in any order. The hash is not cryptographic: it
+/// distinguishes runs, and there is no attacker.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Trace(u64);
 
@@ -14,14 +14,14 @@ impl Trace {
         Trace(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// A packet has reached this host, or one to it was lost.
+    /// Adds a packet that reached `host`, or that was sent to it and lost.
     #[inline]
     pub(crate) fn note(&mut self, now: Time, host: HostId, segment: &Segment) {
         self.0 = with_packet(self.0, now, host, segment);
     }
 }
 
-/// All of them in one, in this order.
+/// Combines all hashes in the given order.
 pub(crate) fn digest(traces: impl Iterator<Item = Trace>) -> u64 {
     let all = traces.fold(0, |hash, trace| with_word(hash, trace.0));
     all ^ all >> 32

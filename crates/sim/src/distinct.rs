@@ -1,4 +1,4 @@
-//! Source ports that take different ways.
+//! Selection of source ports that switches hash to different routes.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use pathweave_units::{HostId, PathId};
 
 use crate::network::Network;
 
-/// Ports tried for each one wanted. With 16 equal ways 64 times as many miss one of them in one of 10^27 cases; where
-/// there are fewer ways than are wanted, all are tried.
+/// Number of source ports tried for each port wanted. With 16 equal routes, 64 times as many tries miss a route with
+/// a probability of 10^-27. If there are fewer routes than wanted, all tries are made.
 const TRIES: u32 = 64;
 
-/// The first path identifiers that the switches hash to different ways, at most `count`. Empty, which stands for any,
-/// where sources choose their way. `ports`: those of the sender that lead to the receiver.
+/// Returns up to `count` path identifiers that switches hash to different routes. The result is empty, which permits
+/// any identifier, if sources choose the path. `ports` holds the sender's ports that lead to the receiver.
 pub(crate) fn distinct_paths<const C: usize>(
     network: &Network<C>,
     pair: (HostId, HostId),

@@ -1,4 +1,4 @@
-//! How a run is divided among processes and their threads: which parts each has.
+//! Division of a run among processes and their threads.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use crate::partition::{Partition, Place};
 use crate::ranks::Meeting;
 use crate::spec::{SimError, SimSpec};
 
-/// The parts of a run, and which rank has which.
+/// Shards of a run and their assignment to ranks.
 pub(crate) struct Division {
     partition: Partition,
-    /// By rank, the numbers of its parts.
+    /// Range of shard numbers of each rank.
     ranks: Vec<Range<u16>>,
 }
 
-/// What ranks tell each other before a run.
+/// Data that ranks exchange before a run to check that they agree.
 #[derive(BorshSerialize, BorshDeserialize)]
 struct Introduction {
     version: String,
@@ -26,7 +26,7 @@ struct Introduction {
 }
 
 impl Division {
-    /// Among ranks that have so many threads each.
+    /// Divides a run among ranks, each with the given number of threads.
     pub(crate) fn new(spec: &SimSpec, threads: &[u16]) -> Result<Self, SimError> {
         let ranks = threads.len() as u32;
         let nodes = spec.topology.nodes();
@@ -44,10 +44,10 @@ impl Division {
         Ok(Division::of(partition, threads, nodes))
     }
 
-    /// The same, of a partition at hand.
+    /// Divides an existing partition among ranks, each with the given number of threads.
     pub(crate) fn of(partition: Partition, threads: &[u16], nodes: u32) -> Self {
         let ranks = threads.len() as u16;
-        // So few nodes have something to do that there are fewer parts than ranks.
+        // So few nodes have traffic that there are fewer shards than ranks.
         let partition = if partition.parts() < ranks { Partition::even(nodes, ranks) } else { partition };
         let (all, parts) =
             (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.parts());
@@ -55,7 +55,8 @@ impl Division {
         let mut before = 0;
         let ranks = threads.iter().zip(1..).map(|(&own, number)| {
             before += u64::from(own);
-            // As many as its threads have of all, and one at least for this and each that follows.
+            // The share of shards is proportional to the rank's threads, with at least one shard for this rank and each
+            // that follows.
             let fair = (before * u64::from(parts) / all.max(1)) as u16;
             let end = fair.max(start + 1).min(parts - (ranks - number));
             std::mem::replace(&mut start, end)..end
@@ -63,10 +64,11 @@ impl Division {
         Division { ranks: ranks.collect(), partition }
     }
 
-    /// Among the ranks that meet.
+    /// Divides a run among all ranks that take part in it.
     ///
     /// # Errors
-    /// They have different runs or versions, or one without packets; there are more of them than nodes. All return the same.
+    /// Ranks have different runs or versions, a run is without packets, or there are more ranks than nodes. All ranks
+    /// return the same error.
     pub(crate) fn among(spec: &SimSpec, meeting: &mut Meeting<'_>) -> Result<Self, SimError> {
         let own = Introduction {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -95,12 +97,12 @@ impl Division {
         Division::new(spec, &all.iter().map(|other| other.threads).collect::<Vec<u16>>())
     }
 
-    /// By rank, the numbers of its parts.
+    /// Returns the range of shard numbers of each rank.
     pub(crate) fn ranks(&self) -> &[Range<u16>] {
         &self.ranks
     }
 
-    /// The parts of a rank.
+    /// Returns the shards of a rank.
     pub(crate) fn places(&self, rank: u16) -> Vec<Place> {
         let parts = &self.ranks[usize::from(rank)];
         self.partition.places().filter(|place| parts.contains(&place.number)).collect()

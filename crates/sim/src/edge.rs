@@ -1,4 +1,5 @@
-//! External switches with middleboxes: where they stand, what they see of packets, what hosts may expect of them.
+//! Middleboxes at external switches: their placement, their view of packets, and the delays that hosts may expect of
+//! them.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::ideal::{ack_wire_bytes, data_wire_bytes, segment};
 use crate::paths::PathProfile;
 use crate::spec::{RouteChoice, SimError, SimSpec};
 
-/// What a middlebox sees of a segment, and does to it.
+/// Returns the functions by which a middlebox reads and modifies a segment.
 fn lens(framing: Framing) -> Lens<Content> {
     Lens { look, restamp, answer, answer_bytes: answer_bytes(framing) }
 }
@@ -26,7 +27,7 @@ fn answer_bytes(framing: Framing) -> u32 {
     framing.wire_bytes(&segment(Body::Control(Control::EdgeEcho { sent_at: Time::ZERO })))
 }
 
-/// The queue pairs at both ends of a flow, the sender's above.
+/// Returns the key of a flow: the sender's queue pair in the upper half, the receiver's in the lower.
 fn flow(sender: QpNum, receiver: QpNum) -> u64 {
     u64::from(sender.0) << 32 | u64::from(receiver.0)
 }
@@ -60,7 +61,7 @@ fn answer(segment: &Segment) -> Segment {
     }
 }
 
-/// Makes the external switches of a network what the configuration says.
+/// Attaches middleboxes to the external switches of a network, as configured.
 pub(crate) fn attach<const C: usize>(
     fabric: &mut Fabric<Content, C>,
     spec: &SimSpec,
@@ -102,7 +103,7 @@ pub(crate) fn attach<const C: usize>(
     Ok(())
 }
 
-/// What is long between the external switch of a site and the farthest of its hosts.
+/// Returns the delays between the external switch of a site and its farthest host, with a queue on the path.
 fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> Queued {
     let topology = &*spec.topology;
     let host = &spec.host;
@@ -124,7 +125,8 @@ fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> Qu
     Queued { there: with_a_queue(there, packet), round_trip: with_a_queue(round_trip, packet) }
 }
 
-/// Every way into a site and out of it must lead over one switch, or what it measures means nothing.
+/// Checks that every path into a site and out of it leads over one switch. With several switches the measurements of
+/// a middlebox would be meaningless.
 fn check_way_back(topology: &Topology, sites: &Sites) -> Result<(), SimError> {
     for pair in sites.external().windows(2) {
         let [(one, site), (other, of_other)] = pair else { continue };
@@ -141,7 +143,8 @@ fn check_way_back(topology: &Topology, sites: &Sites) -> Result<(), SimError> {
     Ok(())
 }
 
-/// The way to the external switch of the sender's site and back, where that answers for the network behind it.
+/// Returns the round trip to the external switch of the sender's site, if that switch answers for the network behind
+/// it.
 pub(crate) fn leg(
     config: &ExternalConfig,
     framing: Framing,
@@ -155,7 +158,7 @@ pub(crate) fn leg(
     Some(Leg { base_rtt, links })
 }
 
-/// What the middleboxes have counted: `stats` of each switch that has one.
+/// Returns the counters of all middleboxes. `stats` returns those of a switch, if it has a middlebox.
 pub(crate) fn totals(
     topology: &Topology,
     stats: impl Fn(u32) -> Option<MiddleboxStats>,
@@ -211,7 +214,7 @@ mod tests {
             let profile = profile(&topology, &routing, ends.0, ends.1).expect("a way");
             leg(config, Framing::Ns3, &profile, 1_048)
         };
-        // Three links of 1 us; 1,048 bytes there and 60 back at 100 Gb/s.
+        // Three links of 1 us; 1,048 bytes out and 60 back at 100 Gb/s.
         let base_rtt = Duration::from_ps(6_000_000 + 3 * (83_840 + 4_800));
         assert_eq!(between(&config, 20), Some(Leg { base_rtt, links: 3 }));
         assert_eq!(between(&config, 5), None, "it stays inside");

@@ -1,10 +1,10 @@
-//! Events one by one, as many of each kind as are to be kept.
+//! Record of single events, limited for each kind.
 
 use std::collections::BTreeMap;
 
 use pathweave_results::{EventKind, EventRecord};
 
-/// The events of a run so far. So that a flood of one kind does not cost the others, each has a limit of its own.
+/// Events of a run so far. Each kind has its own limit, so that a flood of one kind does not displace the others.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     most: u32,
@@ -14,12 +14,12 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Keeps up to `most` of each kind.
+    /// Creates a record that keeps up to `most` events of each kind.
     pub(crate) fn new(most: u32) -> Self {
         Events { most, ..Events::default() }
     }
 
-    /// Another one. Hosts are simulated one by one for a while, so they need not come in order of time.
+    /// Adds an event. Events need not come in order of time, because hosts are simulated one by one within a window.
     pub(crate) fn push(&mut self, event: EventRecord) {
         let kept = self.kept.entry(event.kind).or_default();
         if *kept < self.most {
@@ -30,7 +30,7 @@ impl Events {
         }
     }
 
-    /// Those kept, in order of time, and how many were not.
+    /// Returns the kept events in order of time, and the number of others by kind.
     pub(crate) fn into_list(mut self) -> (Vec<EventRecord>, BTreeMap<EventKind, u64>) {
         self.list.sort_by_key(|event| event.time_ps);
         (self.list, self.left_out)

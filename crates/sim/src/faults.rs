@@ -1,4 +1,4 @@
-//! The agenda of faults: scenario entries resolved to ports and put in order of time.
+//! Agenda of faults: scenario entries resolved to ports and ordered by time.
 
 use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
 use pathweave_fabric::{PortId, PortMap};
@@ -7,31 +7,31 @@ use pathweave_units::{Duration, Rate, Time};
 
 use crate::spec::SimError;
 
-/// Something to do to the fabric.
+/// Change of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// A fault takes a link down.
     Down(LinkId),
-    /// And is over.
+    /// A fault that held a link down ends.
     Up(LinkId),
-    /// A link has another rate; `None`: as in the topology.
+    /// The rate of a link changes; `None` restores the rate of the topology.
     Rate(LinkId, Option<Rate>),
-    /// Another delay; `None`: as in the topology.
+    /// The delay of a link changes; `None` restores the delay of the topology.
     Delay(LinkId, Option<Duration>),
-    /// Packets vanish with this probability.
+    /// The link loses packets with this probability.
     Loss(LinkId, f64),
-    /// Packets are damaged with this probability.
+    /// The link corrupts packets with this probability.
     Corruption(LinkId, f64),
     /// A host begins to pause this port.
     StormStart(PortId),
-    /// And ends it.
+    /// The host stops pausing this port.
     StormStop(PortId),
-    /// Routing has noticed the state of the links by now.
+    /// Routing detects the present state of the links.
     Reroute,
 }
 
 impl Action {
-    /// The port that feeds the link concerned, the first of two; `None`: it concerns no link.
+    /// Returns the port that feeds the link concerned, the first of two, or `None` if the action concerns no link.
     pub(crate) fn port(self, map: &PortMap) -> Option<PortId> {
         match self {
             Action::Down(link)
@@ -46,18 +46,18 @@ impl Action {
     }
 }
 
-/// An action with its time, and which fault of the scenario it belongs to (`None` for routing).
+/// Action with its time and the fault that causes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// Time of the action.
     pub at: Time,
-    /// Which fault of the scenario it belongs to; `None` for routing.
+    /// Number of the fault in the scenario, or `None` for routing.
     pub fault: Option<usize>,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// All actions in order of time; at one instant in order of the scenario.
+/// Returns all actions ordered by time; at one instant, in the order of the scenario.
 pub(crate) fn agenda(
     topology: &Topology,
     map: &PortMap,
@@ -143,7 +143,7 @@ pub(crate) fn agenda(
         }
     }
     entries.sort_by_key(|entry| entry.at);
-    // Many links change at once when a switch fails; routing needs to look once.
+    // Many links change at once when a switch fails, but routing needs to be updated only once.
     entries.dedup_by(|a, b| a.action == Action::Reroute && a == b);
     Ok(entries)
 }

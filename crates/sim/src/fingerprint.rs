@@ -1,11 +1,12 @@
-//! Whether two processes are about to make the same run.
+//! Fingerprint of a run, by which processes check that they are about to make the same one.
 
 use pathweave_units::mix64;
 use pathweave_workload::TaskId;
 
 use crate::spec::SimSpec;
 
-/// A hash of the scenario, its network, its messages and its partition. Not cryptographic: it finds files that differ by mistake.
+/// Returns a hash of the scenario, its network, its messages and its partition. The hash is not cryptographic: it
+/// finds files that differ by mistake.
 pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
     let mut hash = Hash(spec.seed);
     hash.text(&spec.name);

@@ -1,6 +1,6 @@
-//! Flows that are followed over time: the rate their policy allows, what they have in flight, the paths their packets
-//! take. Which they are is known before the run, so that a packet of any other costs one look-up, and a run that
-//! follows none costs nothing.
+//! Flows followed over time: the rate their policy allows, the bytes in flight, and the paths of their packets. The
+//! set is known before the run. A packet of any other flow therefore costs one look-up, and a run that follows no
+//! flow has no cost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::samples::Samples;
 use crate::spec::SimSpec;
 use crate::whole::Whole;
 
-/// What looks at every packet that arrives. Absent, it costs a comparison.
+/// Observers that inspect every arriving packet. If absent, they cost one comparison.
 pub(crate) struct Inspect {
     pub(crate) ledger: Option<Ledger>,
     pub(crate) followed: Option<Followed>,
@@ -38,31 +38,33 @@ impl Inspect {
     }
 }
 
-/// The part of a message that one queue pair carries: sender, its queue pair, message sequence number.
+/// Key of the part of a message that one queue pair carries: sending host, its queue pair, message sequence number.
 pub(crate) type Part = (HostId, QpNum, u32);
 
-/// The flows to follow, as a part of the run knows them: of some the sender is here, of some the receiver.
+/// State of the followed flows in one shard, which may own the sender, the receiver, or both.
 pub(crate) struct Followed {
-    /// At the sender, by message; nothing while it is not under way.
+    /// At the sender: flows by message number; `None` while the flow is not in progress.
     flows: BTreeMap<u32, Option<UnderWay>>,
-    /// At the receiver: the flow of each part under way, and which of its queue pairs that is, where there are several.
+    /// At the receiver: the flow of each part in progress, and the index of the queue pair if the message uses
+    /// several.
     parts: BTreeMap<Part, (u32, Option<u16>)>,
-    /// At the receiver, by flow: packets that arrived since the last sample, by path, or by queue pair where it has several.
+    /// At the receiver: packets that arrived since the last sample, by flow and then by path, or by queue pair if the
+    /// message uses several.
     arrived: BTreeMap<u32, BTreeMap<u16, u32>>,
-    /// To count paths in.
+    /// Buffer for counting paths.
     room: Vec<PathId>,
 }
 
-/// A flow under way: its queue pairs at both ends, of as many as carry the message.
+/// Queue pairs at both ends of a flow in progress.
 struct UnderWay {
     senders: Vec<QpNum>,
     receivers: Vec<QpNum>,
-    /// Its sender knows that it has ended: one more sample.
+    /// True if the sender knows that the flow has ended. One more sample follows.
     ended: bool,
 }
 
-/// The flows of a run that are followed: the largest messages of the foreground and the background alike, of equal ones the first,
-/// and those that are named.
+/// Returns the flows of a run to follow: the largest messages, foreground and background alike, and those named in
+/// the configuration. Of messages of equal size the first come first.
 pub fn followed(spec: &SimSpec) -> Vec<u32> {
     if !spec.observe.follows_any() || spec.observe.sampling().is_none() {
         return Vec::new();
@@ -75,7 +77,7 @@ pub fn followed(spec: &SimSpec) -> Vec<u32> {
 }
 
 impl Followed {
-    /// Those of the run; nothing if none is to be followed.
+    /// Creates the state of the followed flows of a run, or `None` if no flow is followed.
     pub(crate) fn new(spec: &SimSpec) -> Option<Self> {
         let follows = spec.observe.follows_any() && spec.observe.sampling().is_some();
         let flows = followed(spec).into_iter().map(|flow| (flow, None)).collect();
@@ -87,21 +89,22 @@ impl Followed {
         })
     }
 
-    /// At the sender: a message was posted to these queue pairs, with those of the receiver.
+    /// At the sender: records that a message was posted to `senders`, whose counterparts are `receivers`.
     pub(crate) fn posted(&mut self, flow: u32, senders: Vec<QpNum>, receivers: Vec<QpNum>) {
         if let Some(way) = self.flows.get_mut(&flow) {
             *way = Some(UnderWay { senders, receivers, ended: false });
         }
     }
 
-    /// At the receiver: a part of a message is to come, by this of its queue pairs if it has several.
+    /// At the receiver: records that a part of a message is about to arrive, on this queue pair if the message uses
+    /// several.
     pub(crate) fn expected(&mut self, flow: u32, part: Part, queue_pair: Option<u16>) {
         if self.flows.contains_key(&flow) {
             self.parts.insert(part, (flow, queue_pair));
         }
     }
 
-    /// A packet arrived.
+    /// Counts a packet that arrived, if its flow is followed.
     pub(crate) fn arrived(&mut self, src: HostId, segment: &Segment) {
         let Body::Data(data) = &segment.body else { return };
         let Some(&(flow, queue_pair)) = self.parts.get(&(src, segment.src_qp, data.msn)) else { return };
@@ -109,42 +112,42 @@ impl Followed {
         *arrived.entry(queue_pair.unwrap_or(segment.path.0)).or_default() += 1;
     }
 
-    /// The sender knows that a message has ended, well or not.
+    /// Records that the sender knows the end of a message, successful or not.
     pub(crate) fn ended(&mut self, flow: u32) {
         if let Some(Some(way)) = self.flows.get_mut(&flow) {
             way.ended = true;
         }
     }
 
-    /// At the sender: takes the flow from those under way if it has ended.
+    /// At the sender: removes the flow from those in progress if it has ended. Returns true if it did.
     fn forget_ended(&mut self, flow: u32) -> bool {
         let way = self.flows.get_mut(&flow).expect("it is followed");
         way.take_if(|way| way.ended).is_some()
     }
 
-    /// Those to follow, under way or not.
+    /// Returns all followed flows, in progress or not.
     fn all(&self) -> Vec<u32> {
         self.flows.keys().copied().collect()
     }
 
-    /// At the receiver: what has arrived of a flow since the last sample.
+    /// At the receiver: returns the packets of a flow that arrived since the last sample, and resets the count.
     fn take_arrived(&mut self, flow: u32) -> BTreeMap<u16, u32> {
         self.arrived.remove(&flow).unwrap_or_default()
     }
 
-    /// At the receiver: the flow has ended.
+    /// At the receiver: removes the parts of a flow that has ended.
     fn close(&mut self, flow: u32) {
         self.parts.retain(|_, (of, _)| *of != flow);
     }
 }
 
-/// What the sender of a flow under way tells its receiver at a sample: the flow, its queue pairs at the receiver, and whether
-/// it has ended.
+/// Report of a flow's sender to its receiver at a sample: the flow, its queue pairs at the receiver, and true if it
+/// has ended.
 pub(crate) type Told = (u32, Vec<QpNum>, bool);
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// Samples the flows that are followed and under way at their senders, zeros too: a flow without a sample is not under
-    /// way. Returns what their receivers are to know.
+    /// Samples all followed flows in progress at their senders. Zeros are recorded too, because a missing sample
+    /// means that the flow is not in progress. Returns the reports for the receivers.
     pub(crate) fn sample_senders(&mut self, now: Time, samples: &mut Samples) -> Vec<Told> {
         let spec = self.shards[0].spec;
         let flows = self.shards[0].observers.followed().map(|followed| followed.all()).unwrap_or_default();
@@ -158,7 +161,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         told
     }
 
-    /// Then at their receivers.
+    /// Samples the followed flows at their receivers, after [`Whole::sample_senders`].
     pub(crate) fn sample_receivers(&mut self, told: impl IntoIterator<Item = Told>, samples: &mut Samples) {
         let spec = self.shards[0].spec;
         for (flow, receivers, ended) in told {
@@ -175,7 +178,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Samples what the sender of a flow under way knows. Returns the queue pairs of its receiver.
+    /// Samples the sender's state of a flow in progress. Returns the queue pairs of its receiver.
     fn sample_sender(
         &mut self,
         now: Time,
@@ -195,7 +198,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         let inflight: u64 =
             way.senders.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
         add(SeriesKind::InflightBytes, inflight as f64);
-        // Of a message over several queue pairs the paths of each: they do not share ports.
+        // Queue pairs of a message do not share ports, so the paths of each are counted.
         let distinct = way.senders.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut followed.room));
         add(SeriesKind::InflightPaths, distinct.sum::<usize>() as f64);
         Some(way.receivers.clone())

@@ -1,4 +1,4 @@
-//! What the state of a run weighs: sizes of its pieces, known before it runs, and what its parts had grown to in the end.
+//! Memory use of a run: sizes of its data structures, known in advance, and their total at the end.
 
 use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chunk};
 use pathweave_fabric::Fabric;
@@ -10,17 +10,17 @@ use crate::host::{Content, Host};
 use crate::shard::{QueuePair, Shard};
 use crate::spec::SimSpec;
 
-/// Numbers of what a run keeps of messages and connections.
+/// Numbers of messages and connections that determine the memory of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Connections, opened when first needed.
+    /// Number of connections. Each is opened when it is first needed.
     pub connections: u64,
-    /// Those of several messages: they stay open from the first to the last.
+    /// Number of connections with several messages. They stay open from the first message to the last.
     pub lasting_connections: u64,
 }
 
 impl Footprint {
-    /// Counts what the messages of a run need. Nothing else of the run is made.
+    /// Counts the connections that the messages of a run need. Creates no other state of the run.
     pub fn of(spec: &SimSpec) -> Self {
         let service = |group| &spec.scheme_of(group).scheme.service;
         let (connections, lasting_connections) = Connections::<QueuePair>::count(&spec.graph, service);
@@ -28,63 +28,66 @@ impl Footprint {
     }
 }
 
-/// Whether the records of a run can be written one by one: without packets all are known at once.
+/// Returns true if the records of a run can be written one by one. A run without packets yields all its records at
+/// once.
 pub fn records_can_be_written_singly(spec: &SimSpec) -> bool {
     spec.fidelity == Fidelity::Packet
 }
 
-/// Whether records of flows can leave before the run is over: parts of jobs and of activities are needed to its end.
+/// Returns true if records of flows can be passed on before the run is over. Jobs and activities need the records of
+/// their parts until the end.
 pub fn flows_can_leave(spec: &SimSpec) -> bool {
     records_can_be_written_singly(spec) && spec.graph.jobs().is_empty() && spec.graph.labels().is_empty()
 }
 
-/// Bytes of the pieces that a run is made of, each as the compiler lays it out.
+/// Sizes in bytes of the data structures of a run, as the compiler lays them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// A port nothing has passed yet, with the link into it and its entries in tables by port.
+    /// Port that no packet has passed yet, with the link into it and its entries in tables indexed by port.
     pub port: usize,
-    /// A node in the table of what is due.
+    /// Entry of a node in the table of pending events.
     pub node: usize,
-    /// A switch without ports and routes.
+    /// Switch without ports and routes.
     pub switch: usize,
-    /// A cable while the fabric is built.
+    /// Cable, while the fabric is built.
     pub cable: usize,
-    /// A place for a packet in a queue or on a link.
+    /// Slot for a packet in a queue or on a link.
     pub place: usize,
-    /// Places of a queue or link that something has passed, at least; they double as they are used up.
+    /// Smallest number of slots of a queue or link that a packet has passed. The number doubles when the slots are
+    /// full.
     pub first_places: usize,
-    /// What a packet carries.
+    /// Content of a packet.
     pub content: usize,
-    /// A host that does nothing, without what it allocates.
+    /// Idle host, without its allocations.
     pub host: usize,
-    /// A queue pair, its policy without what that allocates.
+    /// Queue pair, without the allocations of its policy.
     pub queue_pair: usize,
-    /// What a queue pair keeps of a packet in flight.
+    /// State that a queue pair holds for a packet in flight.
     pub in_flight: usize,
-    /// What each part of a run keeps of a message.
+    /// State that each shard holds for a message.
     pub message: usize,
-    /// What each part of a run keeps of a connection that is not open.
+    /// State that each shard holds for a connection that is not open.
     pub connection: usize,
-    /// The numbers of the queue pairs of a connection.
+    /// Numbers of the queue pairs of a connection.
     pub connection_numbers: usize,
-    /// Messages whose records leave together; a number, not bytes.
+    /// Number of messages whose records are passed on together. A count, not bytes.
     pub leaving_together: usize,
-    /// The record of a message.
+    /// Record of a message.
     pub flow_record: usize,
-    /// What is kept of it when its record has left.
+    /// State kept of a message after its record has been passed on.
     pub flow_figures: usize,
-    /// The record of a directed link, without its name.
+    /// Record of a directed link, without its name.
     pub link_record: usize,
-    /// The record of a host or switch, without its name.
+    /// Record of a host or switch, without its name.
     pub node_record: usize,
-    /// A sample.
+    /// Sample of a time series.
     pub sample: usize,
-    /// A recorded event.
+    /// Recorded event.
     pub event: usize,
 }
 
 impl Sizes {
-    /// Those of a run.
+    /// Returns the sizes for a run.
     pub fn of(spec: &SimSpec) -> Self {
         let messages = spec.graph.messages().len();
         match spec.switch.classes() {
@@ -120,21 +123,22 @@ impl Sizes {
     }
 }
 
-/// What the parts of a run had grown to when it was over, all threads together. Nothing of this shrinks while it runs.
+/// Memory that the shards of a run occupied at its end, for all threads together. None of it shrinks during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Weight {
-    /// Ports, links and switches, bytes; routes are not in it.
+    /// Ports, links and switches without routes, in bytes.
     pub idle_network: u64,
-    /// Places for packets in queues and on links, bytes.
+    /// Slots for packets in queues and on links, in bytes.
     pub places: u64,
-    /// What packets carry, bytes.
+    /// Contents of packets, in bytes.
     pub contents: u64,
-    /// Places for queue pairs at all hosts, bytes: as many as were open at a time.
+    /// Slots for queue pairs at all hosts, in bytes. Their number is the largest number of queue pairs open at one
+    /// time.
     pub queue_pairs: u64,
 }
 
 impl Weight {
-    /// Adds that of another process.
+    /// Adds the memory of another process.
     pub(crate) fn join(&mut self, other: &Weight) {
         self.idle_network += other.idle_network;
         self.places += other.places;

@@ -1,10 +1,10 @@
-//! Which load balancing the switches do: schemes may need one, the fabric has one.
+//! Selection of the switches' load balancing. Schemes may require a kind, and the fabric has exactly one.
 
 use pathweave_fabric::config::Forwarding;
 
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
 
-/// What all switches of a run do. They have nothing to balance where sources choose.
+/// Returns the load balancing of all switches of a run. If sources choose paths, switches have nothing to balance.
 pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
     let (kind, asked_by) = asked_for(spec)?;
     let what = quoted(kind);
@@ -44,7 +44,8 @@ pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
     Err(SimError::Forwarding { blame: asked_by, message, advice })
 }
 
-/// What the configuration says, or else what the schemes in use need; and which of them said so.
+/// Returns the kind in the configuration, or else the kind that the schemes in use require, and the setting that
+/// determined it.
 fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
     const ONE_FABRIC: &str = "one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any";
     let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();

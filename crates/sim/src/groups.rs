@@ -1,5 +1,5 @@
-//! What the queue pairs of each group do, averaged over samples. A sample counts for the time since the one before it:
-//! later in a run, samples are further apart.
+//! Time averages of the queue pairs of each group. A sample is weighted with the time since the one before, because
+//! the sampling interval grows during a run.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::ConnId;
@@ -9,8 +9,8 @@ use pathweave_units::{Duration, Time};
 
 use crate::whole::Whole;
 
-/// Sums over samples, each times the picoseconds it is of, and over these. Whole numbers, so that it does not show who adds
-/// them up in which order.
+/// Sums over samples, each weighted with its interval in picoseconds. The sums are integers, so the order of addition
+/// does not affect the result.
 #[derive(Clone, Copy, Debug, Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct GroupSums {
     rates_ps: u128,
@@ -37,8 +37,8 @@ impl GroupSums {
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// Adds a sample, `since` after the one before: the rate of each queue pair that has data to send or in flight, and
-    /// what each receiver holds ahead of a gap. Each end of a connection tells what it has.
+    /// Adds a sample, `since` after the one before: the rate of each queue pair that has data to send or in flight,
+    /// and the data that each receiver holds ahead of a gap. Each end of a connection contributes its own state.
     pub(crate) fn sample_groups(&mut self, now: Time, since: Duration, group_sums: &mut [GroupSums]) {
         let since_ps = u128::from(since.as_ps());
         let spec = self.shards[0].spec;

@@ -1,4 +1,4 @@
-//! A host: an endpoint behind NIC ports.
+//! Simulated host: an endpoint behind NIC ports.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,60 +17,64 @@ use crate::nic::Engine;
 use crate::nic::{NicModel, SentAgain};
 use crate::route_headers::RouteHeaders;
 
-/// What the fabric carries: the packet as the endpoint made it.
+/// Content of a packet in the fabric: the segment as the endpoint made it.
 pub(crate) type Content = Segment;
 
-/// A host.
-// The order matters: behind the endpoint, and like it, what every packet looks at is together.
+/// Simulated host.
+// The order of fields matters: fields that every packet uses follow the endpoint's hot fields, in adjacent cache
+// lines.
 #[repr(C)]
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint<AnyPolicy>,
     pub(crate) nic: Nic,
-    /// Packets that have reached it.
+    /// Running hash of the packets that have reached the host.
     pub(crate) delivered: Trace,
-    /// Payload that arrived, for the rate series.
+    /// Payload bytes that have arrived, for the rate series.
     pub(crate) received_bytes: u64,
-    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
+    /// Datagram queue pairs and the NIC model beyond the link, if the run needs them.
     model: Option<Box<NicModel>>,
-    /// What is due here besides; there once something has been.
+    /// Pending items besides packets, transmitter and timers. Created with the first item.
     agenda: Option<Box<Agenda>>,
-    /// What packets carry of the paths chosen here, if anything.
+    /// Headers that packets carry for paths that this host chooses, if any.
     pub(crate) route_headers: Option<Arc<RouteHeaders>>,
-    /// Data packets that have left, where they are counted.
+    /// Statistics of departed data packets, if they are collected.
     pub(crate) departures: Option<Box<DepartureLog>>,
-    /// Key to all its memory; there is none behind it.
+    /// Remote key to the host's memory. The memory itself is not simulated.
     pub(crate) rkey: u64,
-    /// Flows of the messages that each queue pair here sends, and receives; by message sequence number.
+    /// Flows of the messages that each queue pair sends and receives, indexed by message sequence number.
     pub(crate) outgoing: BTreeMap<QpNum, Vec<u32>>,
     pub(crate) incoming: BTreeMap<QpNum, Vec<u32>>,
 }
 
-/// The NIC ports of a host, and what wakes it.
+/// NIC ports of a host, and the times at which it wakes.
 pub(crate) struct Nic {
     pub(crate) host: HostId,
     first_port: PortId,
-    /// How many; at most 64.
+    /// Number of ports, at most 64.
     ports: u8,
     acks_as_data: bool,
-    /// Its paths are explicit: acknowledgements go back over the links of what they answer.
+    /// True if the host's paths are explicit. Acknowledgements then return over the links of the packets they
+    /// acknowledge.
     pub(crate) source_routed: bool,
-    /// The NIC sends by links that are down, too, which lose its packets: none is up, or a path names its port.
+    /// True if the NIC also sends on links that are down, which lose its packets. It does if no port is up, or if a
+    /// path names its port.
     pub(crate) sends_in_vain: bool,
-    /// There is [`Host::model`].
+    /// True if [`Host::model`] exists.
     has_model: bool,
-    /// Switches may take the payload of data that it sends.
+    /// True if switches may trim the payload of data that the host sends.
     pub(crate) trimmable: bool,
-    /// When the transmitter is free for what waits, and when a timer of the endpoint is due; [`Time::MAX`] if not.
+    /// Times at which the transmitter is free for waiting data and at which a timer of the endpoint expires, or
+    /// [`Time::MAX`].
     pub(crate) wake: Time,
     pub(crate) alarm: Time,
-    /// Until when the transmitter of the only port is certain to be busy; nothing is known of several ports.
+    /// Time until which the transmitter of the only port is certain to be busy. Unused with several ports.
     busy_until: Time,
-    /// Data class of packets to and from each queue pair, where it is not 1.
+    /// Data class of packets to and from each queue pair, if it is not 1.
     #[expect(clippy::box_collection, reason = "a third of the size, beside what every packet touches")]
     pub(crate) classes: Option<Box<BTreeMap<QpNum, u8>>>,
 }
 
-// What every packet looks at, up to the key, is in one cache line.
+// All fields that every packet uses, up to the key, are in one cache line.
 const _: () = assert!(size_of::<Nic>() == 48 && std::mem::offset_of!(Host, nic).is_multiple_of(64));
 
 impl Host {
@@ -105,7 +109,7 @@ impl Host {
         }
     }
 
-    /// Removes a queue pair, if it is there, and what is known of it.
+    /// Destroys a queue pair and removes its state, if it exists.
     pub(crate) fn close(&mut self, qp: QpNum) {
         if self.endpoint.destroy_qp(qp).is_ok() {
             self.outgoing.remove(&qp);
@@ -116,34 +120,34 @@ impl Host {
         }
     }
 
-    /// Begins to load what any event of the host looks at.
+    /// Prefetches the state that every event of the host uses.
     #[inline(always)]
     pub(crate) fn warm(&self, cache: &mut impl Warm) {
         self.endpoint.warm_endpoint(cache);
         cache.warm(&self.nic, 0);
     }
 
-    /// The transmitter may be free. [`Host::transmit`] is to follow.
+    /// Clears the wake-up time, because the transmitter may be free. [`Host::transmit`] must follow.
     #[inline(always)]
     pub(crate) fn on_wake(&mut self) {
         self.nic.wake = Time::MAX;
     }
 
-    /// Something is due here at this time, beside packets, transmitter and timers. Returns when the host is to be woken.
+    /// Adds an item that is due at `at`. Returns the time at which the host must wake.
     pub(crate) fn push_due(&mut self, at: Time, rank: Rank, item: Item) -> Time {
         self.agenda.get_or_insert_default().push(at, rank, item);
         self.nic.alarm = self.nic.alarm.min(at);
         self.nic.alarm
     }
 
-    /// The same, of what the host itself puts off.
+    /// Adds an item that the host schedules for itself. Returns the time at which the host must wake.
     pub(crate) fn put_off(&mut self, at: Time, item: Item) -> Time {
         self.agenda.get_or_insert_default().push_own(at, item);
         self.nic.alarm = self.nic.alarm.min(at);
         self.nic.alarm
     }
 
-    /// Takes the next thing that is due. After the last, the alarm is set for what is not.
+    /// Removes and returns the next item that is due. When none is left at `now`, sets the alarm for the next one.
     pub(crate) fn pop_due(&mut self, now: Time) -> Option<Item> {
         let agenda = self.agenda.as_mut()?;
         let item = agenda.pop(now);
@@ -153,7 +157,7 @@ impl Host {
         item
     }
 
-    /// The endpoint's timer is due. [`Host::transmit`] is to follow.
+    /// Handles an expired timer of the endpoint. [`Host::transmit`] must follow.
     pub(crate) fn on_alarm(&mut self, now: Time) {
         self.nic.alarm = Time::MAX;
         self.endpoint.on_timer(now);
@@ -164,8 +168,8 @@ impl Host {
         }
     }
 
-    /// Sends what the endpoint has to send now, and sees to being woken for the rest. To be called after everything
-    /// that may change what the endpoint wants.
+    /// Sends all packets that may leave now, and sets the wake-up time for the rest. Must be called after every
+    /// change of the endpoint that may produce packets.
     #[inline(always)]
     pub(crate) fn transmit<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time) {
         let asleep = (self.nic.wake != Time::MAX) & (self.nic.busy_until > now);
@@ -195,7 +199,7 @@ impl Host {
         self.nic.has_model && self.model.as_ref().is_some_and(|model| model.rd.has_control())
     }
 
-    /// When the engine of the NIC is free, if that counts.
+    /// Returns the time at which the engine of the NIC is free, or [`Time::ZERO`] without an engine.
     #[inline]
     fn engine_free_at(&self) -> Time {
         if !self.nic.has_model {
@@ -205,12 +209,12 @@ impl Host {
         engine.map_or(Time::ZERO, Engine::free_at)
     }
 
-    /// Datagram queue pairs and the NIC beyond its link, where the run has any.
+    /// Returns the datagram queue pairs and the NIC model, if the run has them.
     pub(crate) fn model(&mut self) -> Option<&mut NicModel> {
         self.model.as_deref_mut()
     }
 
-    /// The same, with what else the host has.
+    /// Returns the model together with the endpoint and the NIC, if the run has a model.
     pub(crate) fn with_model(&mut self) -> Option<(&mut Endpoint<AnyPolicy>, &mut Nic, &mut NicModel)> {
         self.model.as_deref_mut().map(|model| (&mut self.endpoint, &mut self.nic, model))
     }
@@ -225,14 +229,14 @@ impl Host {
         self.model = Some(Box::new(model));
     }
 
-    /// The earlier of a timer and those of datagram queue pairs.
+    /// Returns the earlier of `timer` and the timers of datagram queue pairs.
     #[cold]
     fn earliest(&self, timer: Option<Time>) -> Option<Time> {
         let datagrams = self.model.as_ref().and_then(|model| model.rd.poll_timer());
         timer.into_iter().chain(datagrams).min()
     }
 
-    /// Which of its ports work, a bit each, has changed. [`Host::transmit`] is to follow.
+    /// Handles a change of the set of working ports, a bit set. [`Host::transmit`] must follow.
     pub(crate) fn on_working_ports(&mut self, now: Time, working: u64) {
         let all = u64::MAX >> (64 - u32::from(self.nic.ports));
         let names_ports = self.nic.ports > 1 && self.nic.source_routed;
@@ -245,7 +249,7 @@ impl Host {
         }
     }
 
-    /// Its ports, or what they lead to, have changed. [`Host::transmit`] is to follow.
+    /// Handles a change of the host's ports or of their reachability. [`Host::transmit`] must follow.
     pub(crate) fn on_ports(&mut self, now: Time, change: PortChange) {
         self.endpoint.change_ports(now, change);
         self.tell_datagrams(change);
@@ -257,12 +261,12 @@ impl Host {
         }
     }
 
-    /// Links have changed: what is known of the transmitter need not hold. [`Host::transmit`] is to follow.
+    /// Invalidates the cached state of the transmitter after a change of links. [`Host::transmit`] must follow.
     pub(crate) fn on_links_changed(&mut self) {
         self.nic.busy_until = Time::ZERO;
     }
 
-    /// Returns the ports whose transmitters that has taken, a bit each.
+    /// Sends control packets. Returns the ports whose transmitters they occupy, as a bit set.
     #[inline(never)]
     fn send_control<const C: usize>(
         &mut self,
@@ -281,7 +285,8 @@ impl Host {
             while model.rd.send_control(&mut send) {}
         }
         if asleep && !nic.acks_as_data {
-            // They leave before the data that waits. Of several, the time may be a little short, which does no harm.
+            // Control packets leave before waiting data. With several of them the time may be slightly short, which
+            // does no harm.
             let (rate, _) = fabric.link(nic.first_port);
             self.nic.busy_until = self.nic.busy_until.saturating_add(rate.time_for(u64::from(bytes)));
             self.nic.wake = self.nic.busy_until;
@@ -311,19 +316,19 @@ impl Host {
             {}
         }
         if self.endpoint.has_ready_data() || self.has_datagrams() {
-            // A port that is free but refuses data is paused or down; the fabric tells when that ends.
+            // A port that is free but refuses data is paused or down. The fabric reports the end of that state.
             let free =
                 self.nic.ports().map(|port| fabric.port_free_at(port)).filter(|&free| free > now).min();
             if let Some(free) = free {
                 let engine = self.engine_free_at();
-                // With several ports one may be free while the engine is not.
+                // With several ports, one may be free while the engine is busy.
                 let free = if self.nic.ports > 1 && engine > now { engine } else { free.max(engine) };
                 self.sleep_until(free);
             }
         }
     }
 
-    /// There is data to send and no NIC port to take it before this time.
+    /// Sets the wake-up time while data waits and no NIC port accepts it before `free`.
     #[inline(always)]
     fn sleep_until(&mut self, free: Time) {
         self.nic.busy_until = if self.nic.ports == 1 { free } else { Time::ZERO };
@@ -332,8 +337,8 @@ impl Host {
         }
     }
 
-    /// Sends what the endpoint and datagram queue pairs have, in turns, by a NIC whose engine takes one packet at a
-    /// time.
+    /// Sends packets of connections and of datagram queue pairs in turn, through a NIC whose engine handles one
+    /// packet at a time.
     #[cold]
     fn send_by_engine<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
         let routes = self.route_headers.clone();
@@ -353,7 +358,7 @@ impl Host {
             if let (Body::Rd(data), Some(payload)) = (&packet.segment.body, &packet.payload)
                 && data.retransmit
             {
-                // A message is known by the work request that its payload belongs to.
+                // The buffer of the payload identifies the work request, and so the message.
                 let (qp, path, flow) = (packet.segment.src_qp, packet.segment.path, payload.buffer.0 as u32);
                 model.sent_again.push(SentAgain { at: now, qp, psn: data.psn, path, flow });
             }
@@ -361,7 +366,7 @@ impl Host {
             if let Some(engine) = &mut model.engine {
                 engine.sent(now, packet.wire_bytes);
                 if engine.free_at() > now {
-                    // The next one waits for the engine, whatever port is free.
+                    // The next packet waits for the engine even if a port is free.
                     open = 0;
                 }
             }
@@ -369,7 +374,7 @@ impl Host {
         }
     }
 
-    /// The NIC ports that could start a data packet now.
+    /// Returns the NIC ports that could start a data packet now, as a bit set.
     #[inline(always)]
     fn open_ports<const C: usize>(&self, fabric: &mut Fabric<Content, C>, now: Time) -> u64 {
         let mut open = 0;
@@ -391,7 +396,7 @@ impl Nic {
         self.first_port..self.first_port + u32::from(self.ports)
     }
 
-    /// Returns the bytes the packet takes on its link.
+    /// Sends a packet into the fabric. Returns its length on the link in bytes.
     #[inline(always)]
     fn send<const C: usize>(
         &self,
@@ -418,7 +423,8 @@ impl Nic {
         wire_bytes
     }
 
-    /// The port by which a packet leaves: an answer by that at which its path arrives, where sources choose paths.
+    /// Returns the port by which a packet leaves. If sources choose paths, a reply leaves by the port at which the
+    /// path of the packet it answers arrives.
     #[inline(always)]
     fn port_of(&self, packet: &Transmit, routes: &Option<Arc<RouteHeaders>>) -> u8 {
         match routes {
@@ -445,7 +451,7 @@ mod tests {
 
     #[test]
     fn an_idle_host_leaves_room_for_its_port_in_a_kilobyte() {
-        // A port takes 268 bytes (the memory tests weigh it), its place in the fabric's agenda 8.
+        // A port takes 268 bytes (checked by the memory tests), and its entry in the fabric's agenda 8.
         assert!(size_of::<Host>() <= 1_024 - 268 - 8, "{} B", size_of::<Host>());
     }
 }

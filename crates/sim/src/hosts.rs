@@ -1,23 +1,23 @@
-//! The hosts of a part of a run. Those of other parts are not there: at a million hosts, each thread would take most of a gigabyte
-//! for them.
+//! Hosts of one shard. Hosts of other shards are not allocated: at a million hosts they would take most of a gigabyte
+//! in each thread.
 
 use std::ops::{Index, IndexMut};
 
 use crate::host::Host;
 use crate::partition::Place;
 
-/// The hosts of a part, by their numbers in the network.
+/// Hosts of a shard, indexed by their number in the network.
 pub(crate) struct Hosts {
     own: Vec<Host>,
-    /// By number: where in `own` it is. Empty where all of the network are here.
+    /// Index in `own`, by host number. Empty if the shard owns all hosts of the network.
     place: Vec<u32>,
 }
 
-/// In `place`: it belongs to another part.
+/// Value in `place` of a host that belongs to another shard.
 const ELSEWHERE: u32 = u32::MAX;
 
 impl Hosts {
-    /// Makes those of so many hosts that belong to a part.
+    /// Creates those hosts, of `hosts` in the network, that belong to the shard.
     pub(crate) fn new(hosts: u32, part: &Place, make: impl Fn(u32) -> Host) -> Self {
         if part.is_all() {
             return Hosts { own: (0..hosts).map(make).collect(), place: Vec::new() };
@@ -31,7 +31,7 @@ impl Hosts {
         Hosts { own, place }
     }
 
-    /// Those that are here, by number.
+    /// Iterates over the hosts of this shard, ordered by number.
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Host> {
         self.own.iter()
     }
@@ -46,7 +46,7 @@ impl Index<usize> for Hosts {
     type Output = Host;
 
     /// # Panics
-    /// If the host belongs to another part.
+    /// Panics if the host belongs to another shard.
     #[inline(always)]
     fn index(&self, host: usize) -> &Host {
         &self.own[self.place_of(host)]

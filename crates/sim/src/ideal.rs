@@ -1,4 +1,4 @@
-//! Completion time of a message on an idle network: the denominator of slowdown.
+//! Completion time of a message on an idle network, the denominator of the slowdown.
 
 use std::borrow::Borrow;
 
@@ -8,7 +8,7 @@ use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segme
 use crate::paths::PathProfile;
 use crate::spec::Verb;
 
-/// Wire bytes of a data packet of a message, without the header of its route.
+/// Returns the wire bytes of a data packet of a message, without the header of its route.
 pub(crate) fn data_wire_bytes(framing: Framing, verb: Verb, offset: u32, len: u16, last: bool) -> u32 {
     framing.wire_bytes(&data_segment(verb, offset, len, last))
 }
@@ -43,15 +43,15 @@ pub(crate) fn segment(body: Body) -> Segment {
     Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body }
 }
 
-/// Time from the first bit of a message to its last bit at the receiver, with nothing else on the network.
+/// Returns the time from the first bit of a message to its last bit at the receiver, on an otherwise idle network.
 ///
-/// Packets leave back to back, over all paths that the profile's [`most`](PathProfile::most) stands for, and are stored and
-/// forwarded hop by hop. The narrowest place sets the pace.
+/// Packets leave back to back, over all paths that the profile's [`most`](PathProfile::most) combines, and are stored
+/// and forwarded hop by hop. The slowest hop limits the rate.
 pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
     IdealPath::new(profile, mtu, framing, verb).message(size_bytes).1
 }
 
-/// What is the same for all messages on an idle path, `P`.
+/// Values common to all messages on an idle path of profile `P`.
 #[derive(Clone, Debug)]
 pub struct IdealPath<P> {
     profile: P,
@@ -59,13 +59,13 @@ pub struct IdealPath<P> {
     framing: Framing,
     verb: Verb,
     delay: Duration,
-    /// Wire bytes of a full packet that is the first of several, and of one that is neither first nor last.
+    /// Wire bytes of a full packet that is the first of several, and of a full packet that is neither first nor last.
     first: u32,
     middle: u32,
 }
 
 impl<P: Borrow<PathProfile>> IdealPath<P> {
-    /// Of a path, for messages in packets of at most `mtu` bytes of payload.
+    /// Creates the values for a path and messages in packets of at most `mtu` bytes of payload.
     pub fn new(profile: P, mtu: u16, framing: Framing, verb: Verb) -> Self {
         let path = profile.borrow();
         let full = |offset| with_route(path, framing, &data_segment(verb, offset, mtu, false));
@@ -73,7 +73,7 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
         IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
 
-    /// Wire bytes of all data packets of a message, and the time of [`ideal_fct`].
+    /// Returns the wire bytes of all data packets of a message, and its [`ideal_fct`].
     pub fn message(&self, size_bytes: u64) -> (u64, Duration) {
         let (packets, last_len) = packets(size_bytes, self.mtu);
         let offset = u32::from(packets > 1);
@@ -89,7 +89,7 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
     }
 }
 
-/// How many packets a message takes, and the payload of the last of them.
+/// Returns the number of packets of a message, and the payload bytes of its last packet.
 fn packets(size_bytes: u64, mtu: u16) -> (u64, u16) {
     let packets = size_bytes.div_ceil(u64::from(mtu)).max(1);
     (packets, (size_bytes - (packets - 1) * u64::from(mtu)) as u16)
@@ -99,7 +99,7 @@ fn delay(profile: &PathProfile) -> Duration {
     profile.hops.iter().map(|(_, delay)| *delay).sum()
 }
 
-/// The same for packets of datagram queue pairs, which carry `capacity` bytes each.
+/// Returns the ideal completion time of a message of datagram packets, which carry `capacity` bytes each.
 pub(crate) fn ideal_datagrams(
     profile: &PathProfile,
     size_bytes: u64,
@@ -116,21 +116,23 @@ pub(crate) fn ideal_datagrams(
     in_a_row(profile, packets, [first, full, last]) + delay(profile)
 }
 
-/// Wire bytes of a packet on this path.
+/// Returns the wire bytes of a packet on this path, including the header of its route.
 fn with_route(profile: &PathProfile, framing: Framing, segment: &Segment) -> u32 {
     profile.header.map_or_else(|| framing.wire_bytes(segment), |header| header.wire_bytes(framing, segment))
 }
 
-/// What so many packets take of a path, of these wire bytes: the first, those between, all alike, and the last. Propagation apart.
+/// Returns the time that packets occupy a path, without propagation. `sizes` are the wire bytes of the first packet,
+/// of each packet between, and of the last.
 ///
-/// Packets go one behind another, so the slowest chain counts: the first goes on to a narrowest hop, all pass it, and the last
-/// goes on from there. Mostly all hops are as wide; then it is the first of them or the last.
+/// Packets form a pipeline, so the longest chain determines the time: the first packet reaches a narrowest hop, all
+/// packets pass this hop, and the last packet continues from there. In most networks all hops have the same rate; the
+/// chain then turns at the first or the last of them.
 fn in_a_row(path: &PathProfile, packets: u64, sizes: [u32; 3]) -> Duration {
     let hops = &path.hops;
     if packets == 1 {
         return over(hops, sizes[2]);
     }
-    // Hops that carry less than all paths together stand for several side by side.
+    // A hop with less than the rate of all paths together stands for several parallel links.
     let pace = |hop: &usize| hops[*hop].0.max(path.most);
     let narrowest = (0..hops.len()).map(|hop| pace(&hop)).min().expect("a path has a hop");
     let mut narrow = (0..hops.len()).filter(|hop| pace(hop) == narrowest);
@@ -139,13 +141,14 @@ fn in_a_row(path: &PathProfile, packets: u64, sizes: [u32; 3]) -> Duration {
     narrow.next_back().map_or(by_first, |last| by_first.max(paced_at(path, last, packets, sizes)))
 }
 
-/// The same, of at least two packets, that pass this hop one behind another or several side by side.
+/// Returns the length of the chain through the hop `narrow`, for at least two packets, which pass the hop one after
+/// another or on several parallel links.
 fn paced_at(path: &PathProfile, narrow: usize, packets: u64, [first, middle, last]: [u32; 3]) -> Duration {
     let (until, from) = path.hops.split_at(narrow);
     let rate = from[0].0;
     let servers = Servers::new(rate, rate.max(path.most));
     let after_last = servers.start_of(packets - 1, first, middle) + over(from, last);
-    // The last but one is full: a short last one waits for it at the last hop if that has one server.
+    // The packet before the last is full. A short last packet waits for it at the last hop if that is a single link.
     let before_last = if packets == 2 { first } else { middle };
     let full = servers.start_of(packets - 2, first, middle) + over(from, before_last);
     let behind = match from {
@@ -155,11 +158,11 @@ fn paced_at(path: &PathProfile, narrow: usize, packets: u64, [first, middle, las
     over(until, first) + after_last.max(full + behind)
 }
 
-/// Time of a packet at the transmitters of these hops.
+/// Returns the total transmission time of a packet on these hops.
 fn over(hops: &[(Rate, Duration)], bytes: u32) -> Duration {
     let mut known = (Rate::ZERO, Duration::ZERO);
     let time = |(rate, _): &(Rate, Duration)| {
-        // Mostly all hops are as fast.
+        // In most networks all hops have the same rate.
         if known.0 != *rate {
             known = (*rate, rate.time_for(u64::from(bytes)));
         }
@@ -168,12 +171,12 @@ fn over(hops: &[(Rate, Duration)], bytes: u32) -> Duration {
     hops.iter().map(time).sum()
 }
 
-/// Links side by side that packets take in turn.
+/// Parallel links that packets use in turn.
 #[derive(Clone, Copy, Debug)]
 enum Servers {
-    /// So many alike, of this rate.
+    /// Number of equal links, and the rate of each.
     Alike(u64, Rate),
-    /// Of this rate together.
+    /// Total rate of links that are not equal.
     Together(Rate),
 }
 
@@ -185,7 +188,7 @@ impl Servers {
         }
     }
 
-    /// When packet `index` begins to be sent after the first has begun.
+    /// Returns the start time of packet `index` relative to the first packet.
     fn start_of(self, index: u64, first: u32, middle: u32) -> Duration {
         let (before, rate) = match self {
             Servers::Alike(alike, rate) => (index / alike, rate),
@@ -198,7 +201,7 @@ impl Servers {
     }
 }
 
-/// Wire bytes of an acknowledgement.
+/// Returns the wire bytes of an acknowledgement.
 pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
     framing.wire_bytes(&segment(Body::Ack(Ack {
         cumulative: 0,
@@ -239,14 +242,15 @@ mod tests {
 
     #[test]
     fn a_short_last_packet_waits_for_the_one_before_it() {
-        // 4096 + 100: the short one (182 B, 14.56 ns) reaches the last hop while the long one is being sent.
+        // 4096 + 100 B: the short packet (182 B, 14.56 ns) reaches the last hop while the long one is still being
+        // sent.
         let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 4_196, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 14_560 + 2_000_000));
     }
 
     #[test]
     fn the_narrowest_hop_sets_the_pace() {
-        // 40 Gb/s between: 835.6 ns a packet of 4,178 B, of which three pass one behind another.
+        // 40 Gb/s in the middle: 835.6 ns for each packet of 4,178 B, three in sequence.
         let fct =
             ideal_fct(&path(&[(100, 1), (40, 1), (100, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 3 * 835_600 + 3_000_000));
@@ -261,7 +265,7 @@ mod tests {
         };
         let after = |transmissions: u64| Duration::from_ps(transmissions * 334_240 + 2_000_000);
         assert_eq!([1, 2, 3, 4, 5].map(ports), [2, 2, 3, 3, 4].map(after));
-        // 40 + 10 Gb/s behind 100: 50 together.
+        // 40 + 10 Gb/s in parallel behind 100 Gb/s: 50 Gb/s together.
         let uneven = PathProfile { most: Rate::from_gbps(50), ..path(&[(100, 0), (40, 0), (100, 0)]) };
         let fct = ideal_fct(&uneven, 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 2 * 668_480 + 835_600));
@@ -276,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_slow_receiver_sets_the_pace() {
-        // Last hop at 10 Gb/s: 3342.4 ns a packet.
+        // Last hop at 10 Gb/s: 3342.4 ns for each packet.
         let fct = ideal_fct(&path(&[(100, 1), (10, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(334_240 + 3 * 3_342_400 + 2_000_000));
     }

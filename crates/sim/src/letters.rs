@@ -1,5 +1,5 @@
-//! What one part of a run sends to another with a window: packets, and what hosts do to each other apart from them. Where the
-//! other part is in another process it goes there in bytes.
+//! Transfer of events from one shard to another at the end of a window: packets, and items that hosts cause at other
+//! hosts. Between processes the transfer is serialized.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_fabric::Crossings;
@@ -9,7 +9,7 @@ use crate::agenda::{Item, Rank};
 use crate::host::Content;
 use crate::ranks::{put, take};
 
-/// Something that a host of another part does to this one at a time.
+/// Item that a host causes at a host of another shard, at a given time.
 #[derive(BorshSerialize, BorshDeserialize)]
 pub(crate) struct Letter {
     pub(crate) at: Time,
@@ -18,12 +18,13 @@ pub(crate) struct Letter {
     pub(crate) item: Item,
 }
 
-/// All that goes from one part to another with a window.
+/// All events that one shard transfers to another in one window.
 #[derive(Default)]
 pub(crate) struct Post {
     pub(crate) packets: Crossings<Content>,
     pub(crate) letters: Vec<Letter>,
-    /// The same in bytes, on its way to or from another process; what is here is not in the other two.
+    /// Serialized packets and items, on their way to or from another process. Events in `packed` are not in the other
+    /// two fields.
     pub(crate) packed: Vec<u8>,
 }
 
@@ -32,14 +33,14 @@ impl Post {
         self.packets.is_empty() && self.letters.is_empty()
     }
 
-    /// Adds all of it to what goes to another process, in bytes. Nothing is left.
+    /// Serializes all events into `out`, the message to another process, and leaves this transfer empty.
     pub(crate) fn pack(&mut self, out: &mut Vec<u8>) {
         put(out, &(&self.packets, &self.letters));
         self.packets.clear();
         self.letters.clear();
     }
 
-    /// Reads what has come from another process, if anything has.
+    /// Deserializes the events received from another process, if there are any.
     pub(crate) fn unpack(&mut self) {
         if self.packed.is_empty() {
             return;
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
     use crate::agenda::Opening;
 
-    /// Everything that goes by letter comes out of the bytes as it went in.
+    /// Every kind of item survives serialization unchanged.
     #[test]
     fn letters_survive_their_bytes() {
         let leg = Leg { base_rtt: Duration::from_ps(8_123_457), links: 6 };

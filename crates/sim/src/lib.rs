@@ -1,7 +1,7 @@
-//! Hosts that run the transport on a simulated fabric.
+//! Simulation of hosts that run the transport on a simulated fabric.
 //!
-//! [`run`] takes a [`SimSpec`] to a [`pathweave_results::RunResult`]. The protocol code it drives is the very code
-//! that the datapath drives; nothing here decides when a packet leaves or on which path.
+//! [`run`] executes a [`SimSpec`] and returns a [`pathweave_results::RunResult`]. The simulator drives the same
+//! protocol code as the datapath. Nothing in this crate decides when a packet leaves or on which path.
 
 mod agenda;
 mod busy;

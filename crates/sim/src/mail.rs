@@ -1,4 +1,4 @@
-//! How what goes from one part of a run to another between windows gets there.
+//! Mailboxes through which shards transfer events to each other between windows.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,26 +11,26 @@ use crate::letters::{Letter, Post};
 use crate::partition::Place;
 use crate::ranks::{put, take};
 
-/// A node of another part that links from this one lead to.
+/// Node of another shard to which links of this shard lead.
 struct Exit {
     part: u16,
     node: u32,
-    /// Where in `ports` those of its ports are that these links lead to, up to.
+    /// End of this node's range in `ports`. The range holds those ports of the node to which the links lead.
     end: u32,
 }
 
-/// What a part sends, until the window is over.
+/// Events for other shards, collected until the end of the window.
 pub(crate) struct Outbox {
-    /// By part.
+    /// Outgoing transfers, by shard.
     posts: Vec<Post>,
     exits: Vec<Exit>,
     ports: Vec<PortId>,
-    /// When the first of it is due.
+    /// Time of the earliest outgoing item.
     first: Time,
 }
 
 impl Outbox {
-    /// Of the part at this place.
+    /// Creates the outbox of the shard at this place.
     pub(crate) fn new<const C: usize>(place: &Place, fabric: &Fabric<Content, C>) -> Self {
         let (mut exits, mut ports): (Vec<Exit>, Vec<PortId>) = (Vec::new(), Vec::new());
         if !place.is_all() {
@@ -55,7 +55,7 @@ impl Outbox {
         self.posts[usize::from(part)].letters.push(letter);
     }
 
-    /// Puts everything that is to go out into the mail boxes. Returns when the first of it is due.
+    /// Puts all outgoing events into the mailboxes. Returns the time of the earliest one.
     pub(crate) fn send<const C: usize>(
         &mut self,
         from: u16,
@@ -75,7 +75,7 @@ impl Outbox {
             ));
         }
         for (post, to) in self.posts.iter_mut().zip(0..).filter(|(post, _)| !post.is_empty()) {
-            // The place is empty: what was in it was taken in the window in between.
+            // The slot is empty: its events were taken during the window in between.
             let mut place = boxes.place(window, from, to);
             if boxes.here.contains(&to) {
                 std::mem::swap(post, &mut *place);
@@ -87,19 +87,19 @@ impl Outbox {
     }
 }
 
-/// A mail box for each pair of parts, with places for even windows and for odd ones: what is sent in one is taken in the
-/// next, while others send again.
+/// Mailboxes for each pair of shards, with separate slots for even and odd windows. Events sent in one window are
+/// taken in the next, while other shards already send again.
 pub(crate) struct Boxes {
     parts: u16,
-    /// The parts of each rank.
+    /// Range of shard numbers of each rank.
     ranks: Vec<Range<u16>>,
-    /// The parts of this one.
+    /// Range of shard numbers of this process.
     here: Range<u16>,
     places: [Vec<Mutex<Post>>; 2],
 }
 
 impl Boxes {
-    /// Of a run whose ranks have these parts, as rank `own` has them.
+    /// Creates the mailboxes of rank `own`. `ranks` holds the shards of each rank.
     pub(crate) fn new(ranks: Vec<Range<u16>>, own: u16) -> Self {
         let parts = ranks.last().map_or(0, |last| last.end);
         let here = ranks[usize::from(own)].clone();
@@ -108,13 +108,13 @@ impl Boxes {
         Boxes { parts, ranks, here, places }
     }
 
-    /// What was sent from one part to another in this window, of which only it matters whether its number is even.
+    /// Returns the slot for events from one shard to another in this window. Only the parity of `window` matters.
     pub(crate) fn place(&self, window: usize, from: u16, to: u16) -> MutexGuard<'_, Post> {
         let pair = usize::from(from) * usize::from(self.parts) + usize::from(to);
         self.places[window & 1][pair].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to `out` what goes to the parts of another rank.
+    /// Appends to `out` all events for the shards of rank `to`.
     pub(crate) fn collect(&self, window: usize, to: u16, out: &mut Vec<u8>) {
         let to = &self.ranks[usize::from(to)];
         for (from, to) in self.here.clone().flat_map(|from| to.clone().map(move |to| (from, to))) {
@@ -126,7 +126,7 @@ impl Boxes {
         }
     }
 
-    /// Puts what another rank has collected for the parts of this one where they take it in.
+    /// Puts events that another rank collected into the mailboxes of the shards of this rank.
     pub(crate) fn distribute(&self, window: usize, mut packed: &[u8]) {
         while !packed.is_empty() {
             let (from, to, bytes): (u16, u16, u32) = take(&mut packed);

@@ -1,30 +1,30 @@
-//! Watching a run from outside: progress, and stopping it.
+//! Observation of a run from outside: its progress, and a request to stop.
 
 use pathweave_units::{Duration, Time};
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     /// Simulated time.
     pub now: Time,
-    /// When the run ends whatever is left to do, if it does.
+    /// Simulated time at which the run ends even if work is left, or `None`.
     pub until: Option<Duration>,
-    /// Events executed.
+    /// Number of events executed.
     pub events: u64,
-    /// Packets that crossed one link each.
+    /// Number of packet-hops: packets that crossed one link each.
     pub packet_hops: u64,
-    /// Message bytes delivered, and of how many.
+    /// Message bytes delivered so far.
     pub bytes_done: u128,
-    /// Message bytes in all.
+    /// Message bytes of the whole run.
     pub bytes_total: u128,
-    /// Flows done, and of how many.
+    /// Flows finished so far.
     pub flows_done: usize,
-    /// Flows in all.
+    /// Flows of the whole run.
     pub flows_total: usize,
 }
 
 impl Snapshot {
-    /// Share of the run that is done, 0 to 1: of its bytes or of its time, whichever is more.
+    /// Returns the fraction of the run that is done, from 0 to 1: the larger of the fractions of bytes and of time.
     pub fn share_done(&self) -> f64 {
         let of_bytes = self.bytes_done as f64 / (self.bytes_total as f64).max(1.0);
         let of_time = self.until.map_or(0.0, |until| self.now.as_ps() as f64 / until.as_ps() as f64);
@@ -32,22 +32,22 @@ impl Snapshot {
     }
 }
 
-/// What a monitor wants.
+/// Decision of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
+    /// Continue the run.
     Continue,
-    /// End the run here; what is finished is kept, and the result is marked interrupted.
+    /// End the run now. Finished flows are kept, and the result is marked as interrupted.
     Stop,
 }
 
-/// Is asked every 2^16 events, a few dozen times a second.
+/// Observer that is called every 2^16 events, a few dozen times a second.
 pub trait Monitor {
-    /// How far the run has come. Cannot influence results other than by stopping.
+    /// Examines the progress of the run. A monitor cannot influence results except by stopping the run.
     fn look(&mut self, snapshot: &Snapshot) -> Control;
 }
 
-/// Watches nothing.
+/// Monitor that ignores the progress and never stops the run.
 pub struct Quiet;
 
 impl Monitor for Quiet {
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(at.share_done(), 0.25);
         assert_eq!(Snapshot { until: Some(Duration::from_us(60)), ..at }.share_done(), 0.5);
         assert_eq!(Snapshot { until: Some(Duration::from_us(300)), ..at }.share_done(), 0.25);
-        // The last window may end behind that time; a run may have nothing to deliver.
+        // The last window may end after `until`, and a run may have nothing to deliver.
         assert_eq!(Snapshot { until: Some(Duration::from_us(20)), ..at }.share_done(), 1.0);
         assert_eq!(Snapshot { bytes_done: 0, bytes_total: 0, ..at }.share_done(), 0.0);
     }

@@ -1,4 +1,4 @@
-//! What is between the hosts: the fabric, the routes through it, and the state of its links.
+//! Network between the hosts: the fabric, the routes through it, and the state of its links.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::partition::Place;
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
 
-/// The fabric, and what is known of it from outside.
+/// The fabric, with its routes and the state of its links.
 pub(crate) struct Network<const C: usize> {
     pub(crate) map: PortMap,
     pub(crate) routes: ChosenRoutes,
-    /// Of all paths that sources choose among the one that takes a full packet longest, where a scheme asks for it.
+    /// The explicit path that takes a full packet longest. Present if a scheme needs it.
     pub(crate) longest_path: Option<PathView>,
     pub(crate) fabric: Fabric<Content, C>,
-    /// By link: faults that hold it down.
+    /// Number of faults that hold each link down, indexed by link.
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
-    /// What all switches do to balance load.
+    /// Load balancing of all switches.
     pub(crate) forwarding: Forwarding,
 }
 
 impl<const C: usize> Network<C> {
-    /// `switch` is that of the run, with what its scheme asks of it.
+    /// Builds the network. `switch` is the configuration of the run with the requirements of its scheme.
     pub(crate) fn new(spec: &SimSpec, switch: &SwitchConfig) -> Result<Self, SimError> {
         let topology = &*spec.topology;
         let (cables, map) = routes::cables(topology);
@@ -95,7 +95,7 @@ impl<const C: usize> Network<C> {
         })
     }
 
-    /// The hosts of a part, at the ends of the network.
+    /// Creates the hosts of a shard and connects them to their ports.
     pub(crate) fn hosts(&self, spec: &SimSpec, part: &Place) -> Hosts {
         let acks_as_data = spec.switch.acks == AckClass::Data;
         let headers = matches!(spec.routing, RouteChoice::Sources(_)).then(|| self.routes.headers());
@@ -125,8 +125,8 @@ impl<const C: usize> Network<C> {
         Hosts::new(spec.topology.hosts(), part, host)
     }
 
-    /// The paths of a pair as its sender knows them; none where switches choose. A host of several ports sees a link of its own fail
-    /// before routing notices, for it has others to go on by.
+    /// Returns the views of a pair's paths as its sender knows them, or none if switches choose. A host with several
+    /// ports detects the failure of its own link before routing does, because it can use the others.
     pub(crate) fn views(&self, spec: &SimSpec, pair: (HostId, HostId)) -> Vec<PathView> {
         let ports = spec.topology.ports(pair.0.into());
         let own = ports.iter().map(|port| port.link).filter(|link| self.links_down[link.index()] > 0);
@@ -134,29 +134,29 @@ impl<const C: usize> Network<C> {
         self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host), &own)
     }
 
-    /// The ports of [`ChosenRoutes::leading_ports`]; `None`: there is no way.
+    /// Returns the ports of [`ChosenRoutes::leading_ports`], or `None` if there is no route.
     pub(crate) fn port_set(&self, topology: &Topology, src: HostId, dst: HostId) -> Option<PortSet> {
         let leading = self.routes.leading_ports(topology, src, dst);
         (leading != 0).then(|| PortSet::new(leading, leading))
     }
 
-    /// The port of `src` by which packets on this path leave that leave by one of these.
+    /// Returns the port of `src` by which packets on this path leave, of those in `ports`.
     pub(crate) fn port_of(&self, src: HostId, ports: PortSet, path: PathId) -> PortId {
         self.map.ports(src.0).start + PortId::from(ports.port_of(path))
     }
 
-    /// How long a window may be so that no packet sent in it arrives in it.
+    /// Returns the longest window in which no packet can be both sent and received.
     pub(crate) fn longest_window(&self) -> Duration {
         self.fabric.lookahead() - Duration::from_ps(1)
     }
 
-    /// The first port of a link.
+    /// Returns the first port of a link.
     pub(crate) fn port(&self, link: LinkId) -> PortId {
         self.map.ends(link.index()).0
     }
 }
 
-/// Why the fabric cannot be built, in the words of the run.
+/// Converts an error of the fabric into an error of the run.
 fn refused(spec: &SimSpec, error: BuildError) -> SimError {
     let topology = &*spec.topology;
     match error {

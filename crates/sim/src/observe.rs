@@ -1,4 +1,4 @@
-//! Recording: samples over time, rare events.
+//! Recorder of samples over time and of rare events.
 
 use std::collections::BTreeMap;
 
@@ -23,16 +23,16 @@ use crate::tap::{Seen, show};
 use crate::waits::BUSY;
 use crate::whole::Whole;
 
-/// Everything recorded so far.
+/// All data recorded so far.
 pub(crate) struct Recorder {
-    /// Instants kept at most.
+    /// Largest number of sampled instants to keep.
     max_samples: u32,
     interval: Option<Duration>,
     pub(crate) samples: Samples,
     pub(crate) events: Events,
-    /// Links that were busy in the interval before the last sample.
+    /// Links that were busy in the interval before the latest sample.
     busy: Vec<u32>,
-    /// Counters at the last sample.
+    /// Counters at the latest sample.
     tx_bytes: Vec<u64>,
     received_bytes: Vec<u64>,
 }
@@ -50,10 +50,11 @@ impl Recorder {
         }
     }
 
-    /// Where there are as many instants as are to be kept, puts every two together and returns when to sample instead of
-    /// now: at the end of an interval of twice the length, as all are from then on.
+    /// Merges pairs of sampled instants if the limit is reached, and doubles the interval. Returns the instant of the
+    /// next sample, at the end of a doubled interval, which replaces the one that is due. Returns `None` below the
+    /// limit.
     pub(crate) fn make_room(&mut self, now: Time) -> Option<Time> {
-        // An even number, so that every instant has one to go with.
+        // The limit is even, so that every instant has a partner.
         let most = (self.max_samples.max(2) & !1) as usize;
         let interval = self.interval.expect("sampling is on");
         (self.samples.instants() >= most).then(|| {
@@ -63,8 +64,8 @@ impl Recorder {
         })
     }
 
-    /// Samples queues, links and hosts; returns when to do so again, and how long ago it was done before. Zeros are
-    /// left out.
+    /// Samples queues, links and hosts, leaving out zeros. Returns the time of the next sample, and the interval
+    /// since the one before.
     fn sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
@@ -92,7 +93,8 @@ impl Recorder {
         (now + interval, since)
     }
 
-    /// A fault begins or ends, at the link that a port feeds, the node of which is `node`.
+    /// Records the begin or end of a fault at a link: `link` is the port that feeds it, `node` the owner of this
+    /// port.
     pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (u32, u32)) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
@@ -109,21 +111,21 @@ impl Recorder {
     }
 }
 
-/// What has been noted in the window at hand, or between windows.
+/// Observations of the current window, or between windows.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Notes {
-    /// Of hosts.
+    /// Events of hosts.
     pub(crate) events: Vec<EventRecord>,
-    /// Of the fabric.
+    /// Events of the fabric.
     pub(crate) log: Vec<FabricEvent<Content>>,
-    /// Packets that have reached hosts, where somebody wants to see them.
+    /// Packets that have reached hosts, if a tap observes them.
     pub(crate) seen: Vec<Seen>,
-    /// Steps of barriers that have become due elsewhere than where barriers are.
+    /// Steps of barriers that became due at shards other than the first, where barriers are kept.
     pub(crate) barriers: Vec<(Time, Step)>,
 }
 
 impl Notes {
-    /// Adds what is known of another process.
+    /// Appends the observations of another process.
     pub(crate) fn add(&mut self, mut other: Notes) {
         self.events.append(&mut other.events);
         self.log.append(&mut other.log);
@@ -131,24 +133,24 @@ impl Notes {
         self.barriers.append(&mut other.barriers);
     }
 
-    /// Puts the log of all parts into an order that does not depend on them.
+    /// Sorts the log into an order that does not depend on shards.
     pub(crate) fn sort_log(&mut self) {
-        // Of one port what was lost before the link comes before what was lost on it, which is noticed at its far end.
+        // At one port, packets lost before the link come before packets lost on it, which its far end detects.
         self.log.sort_by_key(|event| (event.time, event.port, event.hops()));
     }
 
-    /// Whether packets of flows have been lost.
+    /// Returns true if packets of flows have been lost.
     pub(crate) fn has_losses(&self) -> bool {
         let is_lost = |event: &FabricEvent<Content>| matches!(event.kind, FabricEventKind::Dropped { .. });
         self.log.iter().any(is_lost)
     }
 }
 
-/// A loss, by its place in the log, and the flow that it concerns.
+/// Index of a loss in the log, and the flow concerned.
 pub(crate) type LostOf = (u32, u32);
 
 impl Central<'_> {
-    /// It is time to sample.
+    /// Performs the sample that is due.
     pub(crate) fn on_sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) {
         if let Some(later) = self.recorder.make_room(now) {
             return self.calendar.sample_at(later);
@@ -169,11 +171,11 @@ impl Central<'_> {
         whole.sample_groups(now, since, &mut self.group_sums);
     }
 
-    /// Moves what hosts have noted, and then the log of the fabric, into the record and the digest. `flows` are those that lost
-    /// packets belonged to, by place in the log.
+    /// Adds the events of hosts, and then the log of the fabric, to the record and the digest. `flows` maps the index
+    /// of a loss in the log to the flow concerned.
     pub(crate) fn record(&mut self, notes: Notes, flows: &BTreeMap<u32, u32>) {
         let Notes { mut events, log, seen, .. } = notes;
-        // Hosts one by one, wherever they are run.
+        // Hosts are recorded one by one, whichever shard runs them.
         events.sort_by_key(|event| event.node);
         events.into_iter().for_each(|event| self.recorder.events.push(event));
         for (place, event) in (0..).zip(log) {
@@ -207,7 +209,7 @@ impl Central<'_> {
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// Takes what has been noted in all parts.
+    /// Takes the observations of all shards.
     pub(crate) fn take_notes(&mut self) -> Notes {
         let mut notes = Notes { barriers: self.take_barriers(), ..Notes::default() };
         for shard in &mut self.shards {
@@ -222,7 +224,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         notes
     }
 
-    /// The fabric has lost packets: their senders, of those that are here, take note of it. Returns which flows they belonged to.
+    /// Reports lost packets to those of their senders that this process owns. Returns the flows concerned.
     pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LostOf> {
         let lost = (0..).zip(log).filter_map(|(place, event)| match &event.kind {
             FabricEventKind::Dropped { header, content, .. } => Some((place, event.time, header, content)),
@@ -232,7 +234,8 @@ impl<const C: usize> Whole<'_, '_, C> {
             .collect()
     }
 
-    /// A packet of a sender that is here was lost. Returns the flow it belonged to, if it was of one.
+    /// Reports a lost packet to its sender, if this process owns it. Returns the flow of the packet, if it belongs to
+    /// one.
     fn lost(&mut self, at: Time, header: &Header, content: &Content) -> Option<u32> {
         let sender = self.at(header.src())?;
         let flow = match content.body {
@@ -251,7 +254,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         Some(flow)
     }
 
-    /// Receivers that are here learn of datagrams that were lost.
+    /// Reports lost datagrams to those of their receivers that this process owns.
     pub(crate) fn end_lost(&mut self, log: &[FabricEvent<Content>], flows: &BTreeMap<u32, u32>) {
         for (&place, &flow) in flows {
             let FabricEvent { time, kind: FabricEventKind::Dropped { header, content, .. }, .. } =
@@ -267,7 +270,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Has hosts note what is left in their endpoints at the end of the run.
+    /// Records the events left in the endpoints of all hosts at the end of the run.
     pub(crate) fn note_last_losses(&mut self) {
         for host in 0..self.shards[0].spec.topology.hosts() {
             if let Some(shard) = self.at(HostId(host)) {
@@ -278,7 +281,7 @@ impl<const C: usize> Whole<'_, '_, C> {
 }
 
 impl<const C: usize> Shard<'_, C> {
-    /// A sender tells of a packet that it sent again, or that its timer expired.
+    /// Records a retransmission or an expired timer that a sender reports.
     #[cold]
     pub(crate) fn note_loss(&mut self, host: usize, kind: EventKind, packet: &SentPacket, at: Time) {
         let SentPacket { qp, psn, msn, path } = *packet;
@@ -287,7 +290,7 @@ impl<const C: usize> Shard<'_, C> {
         self.record_loss(at, kind, (host, qp, psn, path), flow);
     }
 
-    /// The same of a datagram that was sent again.
+    /// Records a retransmitted datagram.
     pub(crate) fn note_sent_again(&mut self, host: usize, sent: &SentAgain) {
         let &SentAgain { at, qp, psn, path, flow } = sent;
         self.record_loss(at, EventKind::Retransmit, (host, qp, psn, Some(path)), Some(flow));
@@ -310,7 +313,7 @@ impl<const C: usize> Shard<'_, C> {
         });
     }
 
-    /// The same of what is left in an endpoint at the end of the run.
+    /// Records the losses left in an endpoint at the end of the run.
     fn note_last_losses(&mut self, host: usize) {
         while let Some(event) = self.hosts[host].endpoint.poll_event() {
             match event {

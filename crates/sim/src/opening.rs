@@ -1,4 +1,4 @@
-//! How the queue pairs of a connection are made: what their policies are told, and which random stream they draw from.
+//! Creation of a connection's queue pairs: the parameters of their policies, and the random streams that these use.
 
 use pathweave_execution::ConnId;
 use pathweave_fabric::config::SwitchConfig;
@@ -15,7 +15,7 @@ use crate::paths::PathProfile;
 use crate::spec::{HostConfig, RouteChoice, SimSpec};
 
 impl<const C: usize> Network<C> {
-    /// What both ends of a connection are made from.
+    /// Returns the parameters from which both ends of a connection are created.
     pub(crate) fn opening(&self, spec: &SimSpec, scheme: &Scheme, paths: &[PathProfile]) -> Opening {
         let mtu = spec.host.mtu.get() as u16;
         let (mtu_wire, ack_wire) = full_and_ack_bytes(&spec.host);
@@ -44,7 +44,7 @@ impl<const C: usize> Network<C> {
         }
     }
 
-    /// The policy of a connection's queue pairs, fit for the fabric.
+    /// Returns the policy of a connection's queue pairs, adapted to the fabric.
     pub(crate) fn policy(&self, spec: &SimSpec, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
@@ -58,7 +58,7 @@ impl<const C: usize> Network<C> {
         policy
     }
 
-    /// What the sender of a connection is told of its paths; empty: nothing is known.
+    /// Returns the views of paths that the sender of a connection gets, or none if nothing is known of the paths.
     pub(crate) fn sender_views(
         &self,
         spec: &SimSpec,
@@ -82,7 +82,8 @@ fn when_full(switch: &SwitchConfig) -> WhenFull {
     }
 }
 
-/// What proves a packet lost: a probe behind it, where paths keep order and nothing is dropped without a word.
+/// Returns the evidence by which packets are declared lost: a probe sent behind them, if paths preserve order and
+/// switches never drop silently.
 pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> Evidence {
     let keeps_order =
         scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.host.nic.is_none();
@@ -93,13 +94,13 @@ pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> Evidence {
     }
 }
 
-/// Wire bytes of a full data packet, and of an acknowledgement.
+/// Returns the wire bytes of a full data packet and of an acknowledgement.
 pub fn full_and_ack_bytes(host: &HostConfig) -> (u32, u32) {
     let mtu = host.mtu.get() as u16;
     (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
 }
 
-/// The random stream from which the policy of an end of a queue pair draws while it is made.
+/// Returns the random stream that the policy at one end of a queue pair uses while it is created.
 pub(crate) fn policy_stream(seed: u64, conn: ConnId, index: u16, is_sender: bool) -> Rng {
     let stream = u64::from(conn) << 20 | u64::from(index) << 1 | u64::from(!is_sender);
     Rng::for_component(seed, "policy", stream)

@@ -1,4 +1,4 @@
-//! What the records of a run say before anything has moved: the same for a simulated and for a real network.
+//! Records of a run that are known in advance, the same for a simulated and for a real network.
 
 use pathweave_results::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
@@ -7,7 +7,7 @@ use pathweave_units::Rate;
 use crate::spec::SimSpec;
 
 impl SimSpec {
-    /// The run's names and seed.
+    /// Returns the name, version, seed and other identification of the run.
     pub fn run_info(&self) -> RunInfo {
         RunInfo {
             name: self.name.clone(),
@@ -22,12 +22,12 @@ impl SimSpec {
         }
     }
 
-    /// What its workloads call what hosts do.
+    /// Returns the labels that workloads give to the activities of hosts.
     pub fn labels(&self) -> Vec<ActivityLabel> {
         pathweave_execution::labels(&self.graph)
     }
 
-    /// All nodes: hosts, then switches.
+    /// Returns all nodes: hosts, then switches.
     pub fn node_infos(&self) -> Vec<NodeInfo> {
         let info = |node| {
             let switch = self.switch_at(node);
@@ -42,7 +42,7 @@ impl SimSpec {
         (0..self.topology.nodes()).map(info).collect()
     }
 
-    /// A direction of a link over which nothing has gone.
+    /// Returns the record of a directed link that has carried no packet.
     pub fn link_totals(&self, link: u32, from_node: u32, to_node: u32, rate: Rate) -> LinkTotals {
         let name = |node| self.topology.node_name(NodeId(node));
         let height = |node| match self.switch_at(node) {

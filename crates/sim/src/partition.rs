@@ -1,10 +1,10 @@
-//! How a run is divided among threads: which part each host and switch belongs to. It shows in no result.
+//! Division of a run among threads: assignment of hosts and switches to shards. The assignment affects no result.
 //!
-//! Few links should lead from one part to another, and each part should have as much to do as any other. A host goes with the
-//! switch behind its fastest port, so that the GPUs of a server stay together around their NVSwitch. These switches are taken
-//! in the order of their hosts, which keeps pods and racks together, and cut into as many runs of equal traffic as there are
-//! parts. Any other switch belongs to the part of all its neighbours below, if they agree, and else to the part that has
-//! least to do: the tier that joins the parts is spread over them.
+//! Few links should lead from one shard to another, and all shards should have equal work. A host belongs to the
+//! switch at its fastest port, so that the GPUs of a server stay together around their NVSwitch. These switches are
+//! ordered by their hosts, which keeps pods and racks together, and cut into consecutive groups of equal traffic, one
+//! for each shard. Any other switch joins the shard of all its neighbours below if they agree. Otherwise it joins the
+//! shard with the least work, which spreads the top tier over all shards.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use std::sync::Arc;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_workload::MessageGraph;
 
-/// A part of a run, and which nodes belong to it.
+/// One shard of the division, and the shards of all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) number: u16,
     pub(crate) parts: u16,
-    /// Parts by node: hosts, then switches.
+    /// Shard of each node: hosts, then switches.
     pub(crate) of_node: Arc<[u16]>,
 }
 
 impl Place {
-    /// Whether there is no other part.
+    /// Returns true if there is only one shard.
     #[inline]
     pub(crate) fn is_all(&self) -> bool {
         self.parts == 1
     }
 
-    /// Whether a node belongs to this part.
+    /// Returns true if the node belongs to this shard.
     #[inline]
     pub(crate) fn has(&self, node: u32) -> bool {
         self.is_all() || self.of_node[node as usize] == self.number
     }
 
-    /// The part of a node.
+    /// Returns the shard of a node.
     #[inline]
     pub(crate) fn part_of(&self, node: u32) -> u16 {
         if self.is_all() { 0 } else { self.of_node[node as usize] }
     }
 }
 
-/// The parts of all nodes.
+/// Assignment of all nodes to shards.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     parts: u16,
     of_node: Arc<[u16]>,
 }
 
-/// What a host has to do for a packet, in terms of what a switch has.
+/// Work of a host for a packet, relative to that of a switch.
 const HOST_WORK: f64 = 1.5;
 
 impl Partition {
-    /// As many parts as asked for, or fewer if there are not so many nodes with something to do.
+    /// Divides the nodes into `parts` shards, or fewer if too few nodes have traffic.
     pub(crate) fn new(topology: &Topology, graph: &MessageGraph, parts: u16) -> Self {
         if parts <= 1 {
             return Partition { parts: 1, of_node: Arc::from([]) };
@@ -86,7 +86,8 @@ impl Partition {
         partition.without_empty_parts()
     }
 
-    /// As somebody has divided the nodes, in at most so many parts: those of neighbouring numbers are put together.
+    /// Applies a given division of the nodes, in at most `parts` shards. Shards with adjacent numbers are merged if
+    /// there are more.
     pub(crate) fn given(of_node: &[u16], parts: u16) -> Self {
         let given = of_node.iter().max().map_or(1, |most| u32::from(*most) + 1);
         let parts = given.min(u32::from(parts));
@@ -95,14 +96,14 @@ impl Partition {
         partition.without_empty_parts()
     }
 
-    /// As many nodes in each part, in the order of their numbers, whatever they have to do. There are no fewer nodes than
-    /// parts.
+    /// Divides the nodes in order of their numbers into shards of equal size, whatever their work. There must be at
+    /// least as many nodes as shards.
     pub(crate) fn even(nodes: u32, parts: u16) -> Self {
         let part = |node: u32| (u64::from(node) * u64::from(parts) / u64::from(nodes)) as u16;
         Partition { parts, of_node: (0..nodes).map(part).collect() }
     }
 
-    /// Any other: parts are numbered from 0.
+    /// Creates any division, with shards numbered from 0.
     #[cfg(test)]
     pub(crate) fn of_nodes(of_node: Vec<u16>) -> Self {
         let parts = of_node.iter().max().map_or(1, |most| most + 1);
@@ -122,19 +123,20 @@ impl Partition {
         Partition { parts, of_node }
     }
 
-    /// How many parts there are.
+    /// Number of shards.
     pub(crate) fn parts(&self) -> u16 {
         self.parts
     }
 
-    /// All of them.
+    /// Iterates over all shards.
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
         let Partition { parts, of_node } = self;
         (0..*parts).map(|number| Place { number, parts: *parts, of_node: of_node.clone() })
     }
 }
 
-/// Bytes that each host sends and receives, and a little more, so that hosts without any are spread too.
+/// Returns the bytes that each host sends and receives, plus a small constant, so that hosts without traffic are
+/// spread too.
 fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
     let mut bytes = vec![0.0; topology.hosts() as usize];
     for message in graph.messages() {
@@ -147,7 +149,7 @@ fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
     bytes
 }
 
-/// Hosts with the switch they belong to, in the order of their first hosts. A host without a switch is alone.
+/// Groups hosts by the switch they belong to, ordered by first host. A host without a switch forms its own group.
 fn homes(topology: &Topology) -> Vec<Vec<NodeId>> {
     let mut number_of = vec![None; topology.nodes() as usize];
     let mut homes: Vec<Vec<NodeId>> = Vec::new();
@@ -165,7 +167,7 @@ fn homes(topology: &Topology) -> Vec<Vec<NodeId>> {
     homes
 }
 
-/// The switch behind the fastest port of a host; of equal ones the nearest, then the first.
+/// Returns the switch at the fastest port of a host: of equally fast ones the nearest, then the first.
 fn home(topology: &Topology, host: NodeId) -> Option<NodeId> {
     let to_switches = topology.ports(host).iter().filter(|port| !topology.is_host(port.peer));
     let fastest = to_switches.min_by_key(|port| {
@@ -175,7 +177,7 @@ fn home(topology: &Topology, host: NodeId) -> Option<NodeId> {
     fastest.map(|port| port.peer)
 }
 
-/// Switches that are no host's home, tier by tier away from the hosts.
+/// Assigns all other switches to shards, tier by tier away from the hosts.
 fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], load: &mut [f64]) {
     let mut tier: Vec<NodeId> = placed(topology, of_node);
     loop {
@@ -184,7 +186,7 @@ fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], lo
             let above = || {
                 topology.ports(node).iter().map(|port| port.peer).filter(|up| of_node[up.index()] == u16::MAX)
             };
-            // What hosts give to their switches is known from the start.
+            // The work that hosts cause at their switches is already counted.
             let passed_on = if topology.is_host(node) { 0.0 } else { work[node.index()] };
             let each = passed_on / above().count().max(1) as f64;
             let ups: Vec<NodeId> = above().collect();
@@ -198,7 +200,7 @@ fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], lo
         if next.is_empty() {
             break;
         }
-        // Those that belong to one part first, so that the others make up for what these leave uneven.
+        // Switches whose neighbours below share one shard come first. The others then even out the load.
         let below = |node: NodeId, of_node: &[u16]| {
             let mut parts = topology.ports(node).iter().map(|port| of_node[port.peer.index()]);
             let parts: Vec<u16> = parts.by_ref().filter(|&part| part != u16::MAX).collect();
@@ -215,11 +217,11 @@ fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], lo
         }
         tier = next;
     }
-    // What no host is connected with.
+    // Switches that are connected with no host.
     of_node.iter_mut().filter(|part| **part == u16::MAX).for_each(|part| *part = 0);
 }
 
-/// The nodes that have a part.
+/// Returns the nodes that have a shard.
 fn placed(topology: &Topology, of_node: &[u16]) -> Vec<NodeId> {
     (0..topology.nodes()).map(NodeId).filter(|node| of_node[node.index()] != u16::MAX).collect()
 }
@@ -256,8 +258,8 @@ mod tests {
         nodes.map(|node| partition.of_node[node as usize]).collect()
     }
 
-    /// Four pods of two edge and two aggregation switches and four hosts, four core switches: two pods and two core
-    /// switches for each of two.
+    /// Four pods, each with two edge switches, two aggregation switches and four hosts, and four core switches. Each
+    /// of two shards gets two pods and two core switches.
     #[test]
     fn pods_stay_together_and_the_core_is_shared() {
         let topology = FatTree::k_ary(4).build(Path::new(".")).expect("a fat tree");
@@ -279,8 +281,8 @@ mod tests {
         }
     }
 
-    /// Four servers of two GPUs: NVSwitches at 3.6 Tb/s inside, two rails of 400 Gb/s that join the servers, as the NICs' ports
-    /// come first. A part has two whole servers and one of the rails.
+    /// Four servers of two GPUs, with NVSwitches at 3.6 Tb/s inside, and two rails of 400 Gb/s between the servers,
+    /// whose NIC ports come first. Each shard has two whole servers and one rail.
     #[test]
     fn the_gpus_of_a_server_stay_together() {
         let (rails, servers) = ([8, 9], [10, 11, 12, 13]);

@@ -1,4 +1,4 @@
-//! Rates and delays along a shortest path.
+//! Rates and delays along a path.
 
 use std::collections::BTreeSet;
 
@@ -11,55 +11,57 @@ use crate::chosen_routes::ChosenRoutes;
 use crate::route_headers::RouteHeader;
 use crate::spec::{SimError, SimSpec};
 
-/// The hops of a shortest path, in order, and what the two ends can do.
+/// Hops of a path in order, and the rates of its two ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathProfile {
     /// Rate and delay of each hop.
     pub hops: Vec<(Rate, Duration)>,
-    /// NIC ports of the sender that lead to the receiver, and of the receiver that lead back.
+    /// Number of NIC ports of the sender that lead to the receiver, and of the receiver that lead back.
     pub nic_ports: (u32, u32),
-    /// What the sender's NIC ports can send together.
+    /// Total rate of the sender's NIC ports that lead to the receiver.
     pub line_rate: Rate,
-    /// The same as far as the host's own switch, if it has one, sends it on over shortest paths.
+    /// Line rate, limited by the rate at which the host's own switch, if it has one, forwards over shortest paths.
     pub nic_rate: Rate,
-    /// The most that the network carries from one to the other over all paths together.
+    /// Largest rate that the network carries from one end to the other over all paths together.
     pub most: Rate,
-    /// Links to the external switch by which it leaves the sender's site, if it does and switches choose the way.
+    /// Number of links up to the external switch by which the path leaves the sender's site. `None` if it stays
+    /// inside or if sources choose paths.
     pub to_edge: Option<u8>,
-    /// Header by which switches know the way, if packets carry one.
+    /// Header that packets carry so that switches can follow the path, if any.
     pub header: Option<RouteHeader>,
 }
 
 impl PathProfile {
-    /// The part of it up to the external switch by which it leaves the sender's site, if it does.
+    /// Returns the section up to the external switch by which the path leaves the sender's site, if it does.
     pub fn up_to_edge(&self) -> Option<PathProfile> {
         let links = usize::from(self.to_edge?);
         Some(PathProfile { hops: self.hops[..links].to_vec(), ..self.clone() })
     }
 
-    /// Time of a packet on the idle path, first bit out to last bit in (store and forward). `wire_bytes` are those of the
-    /// packet without the header of its route.
+    /// Returns the time of a packet on the idle path, first bit sent to last bit received, with store and forward.
+    /// `wire_bytes` does not include the header of the route.
     pub fn one_way(&self, wire_bytes: u32) -> Duration {
         self.transmission(wire_bytes) + self.hops.iter().map(|(_, delay)| *delay).sum()
     }
 
-    /// Of that, what transmitters take.
+    /// Returns the part of [`PathProfile::one_way`] that transmitters take, without propagation.
     pub fn transmission(&self, wire_bytes: u32) -> Duration {
         let bytes = u64::from(wire_bytes + self.header.map_or(0, RouteHeader::len));
         self.hops.iter().map(|(rate, _)| rate.time_for(bytes)).sum()
     }
 
-    /// Time from a packet's first bit to the last bit of its acknowledgement, when idle and the way back is alike.
+    /// Returns the time from a packet's first bit to the last bit of its acknowledgement, on idle paths, with a
+    /// return path like the forward path.
     pub fn round_trip(&self, data_wire_bytes: u32, ack_wire_bytes: u32) -> Duration {
         self.one_way(data_wire_bytes) + self.one_way(ack_wire_bytes)
     }
 
-    /// What the sender's NIC port can send.
+    /// Returns the rate of the sender's NIC port.
     pub fn port_rate(&self) -> Rate {
         self.hops[0].0
     }
 
-    /// A path whose source chooses it, from a host with one port: others carry nothing of its messages.
+    /// Creates the profile of an explicit path from a host with one port. A message uses no other path.
     pub(crate) fn chosen(hops: Vec<(Rate, Duration)>, header: Option<RouteHeader>) -> Self {
         let most = hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
         PathProfile {
@@ -73,7 +75,7 @@ impl PathProfile {
         }
     }
 
-    /// The same for a message that takes one path or all.
+    /// Returns the profile for a message that uses one path or all paths.
     pub fn used(mut self, paths: PathUse) -> PathProfile {
         if paths == PathUse::One {
             self.most = self.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
@@ -82,27 +84,28 @@ impl PathProfile {
     }
 }
 
-/// Which paths the packets of a message may take at the same time.
+/// Paths that the packets of a message may use at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathUse {
-    /// One.
+    /// One path.
     One,
-    /// All.
+    /// All paths.
     All,
 }
 
 impl PathUse {
-    /// Of a scheme over switches that balance load like this.
+    /// Returns the use of paths by a scheme over switches with this load balancing.
     pub fn of(scheme: &Scheme, forwarding: Forwarding) -> Self {
         let is_single = scheme.as_fluid().spread.is_some_and(Spread::is_single) && scheme.queue_pairs == 1;
         if is_single && forwarding == Forwarding::Ecmp { PathUse::One } else { PathUse::All }
     }
 }
 
-/// Links that a packet may cross: over 64 switches, as explicit paths may. Its header counts them in eight bits.
+/// Largest number of links on a route: 65, over 64 switches, the limit of explicit paths. The packet's header counts
+/// links in eight bits.
 const MAX_LINKS_OF_A_WAY: usize = 65;
 
-/// Refuses messages between hosts that are too far apart.
+/// Returns an error if the hosts of any message are too far apart.
 pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(), SimError> {
     let topology = &*spec.topology;
     if topology.links_apart_at_most() as usize <= MAX_LINKS_OF_A_WAY {
@@ -120,7 +123,7 @@ pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(
     Ok(())
 }
 
-/// Follows first next hops from `src` to `dst`; `None` if there is no way.
+/// Follows the first next hops from `src` to `dst`. Returns `None` if there is no route.
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
     let leading = |from, to| leading_ports(topology, routing, from, to);
     let (out, back) = (leading(src, dst), leading(dst, src));
@@ -144,7 +147,7 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
     let nic_ports = (out.count_ones(), back.count_ones());
     let line_rate = rate_of_ports(topology, src, out);
     let ends = line_rate.min(rate_of_ports(topology, dst, back));
-    // Mostly one path carries what the ends can.
+    // In most networks one path carries the full rate of the ends.
     let most = match hops.iter().map(|(rate, _)| *rate).min() {
         Some(narrowest) if narrowest >= ends => ends,
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
@@ -156,14 +159,14 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
     Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, to_edge, header: None })
 }
 
-/// What the switch of a host with one port can send on towards another host.
+/// Returns the rate at which the switch of a host with one port can forward towards another host.
 fn beyond(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Rate {
     let switch = topology.ports(src.into())[0].peer;
     let onward = routing.from_node(switch, dst).iter().map(|port| &topology.ports(switch)[usize::from(port)]);
     Rate::from_bps(onward.map(|port| topology.link(port.link).rate.as_bps()).sum())
 }
 
-/// The directions of links on shortest paths from `src`, by these ports of it, to `dst`.
+/// Returns the directed links on shortest paths from these ports of `src` to `dst`.
 fn shortest_links(
     topology: &Topology,
     routing: &Routing,

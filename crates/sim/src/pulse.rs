@@ -1,33 +1,33 @@
-//! How far a run has come, as its main loop needs to know it: of one process, or of all together.
+//! Progress of a run as its main loop needs it, for one process or for all together.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::Outstanding;
 use pathweave_units::Time;
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Pulse {
-    /// No later than the next thing that happens.
+    /// Lower bound of the time of the next event.
     pub(crate) next: Time,
-    /// When the next step of a barrier is due.
+    /// Time of the next step of a barrier.
     pub(crate) barrier: Time,
-    /// When the latest event of a host was.
+    /// Time of the latest event of a host.
     pub(crate) latest: Time,
-    /// Events so far, of hosts and of the fabric.
+    /// Number of events so far, of hosts and of the fabric.
     pub(crate) events: u64,
-    /// Packets put on a link so far, by host or switch.
+    /// Packets put on a link so far, by hosts and switches.
     pub(crate) packet_hops: u64,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: u64,
     pub(crate) outstanding: Outstanding,
-    /// A port is paused. Looked at only where nothing is to come.
+    /// True if a port is paused. Computed only if no event is pending.
     pub(crate) any_paused: bool,
-    /// Somebody wants the run to end here.
+    /// True if the monitor of any process has asked to end the run.
     pub(crate) stop: bool,
 }
 
 impl Pulse {
-    /// Of both together.
+    /// Combines the progress of two processes.
     fn and(self, other: Pulse) -> Pulse {
         Pulse {
             next: self.next.min(other.next),
@@ -43,7 +43,7 @@ impl Pulse {
         }
     }
 
-    /// Of all of them together.
+    /// Combines the progress of all processes.
     pub(crate) fn of_all(pulses: impl IntoIterator<Item = Pulse>) -> Pulse {
         pulses.into_iter().reduce(Pulse::and).expect("there is a part")
     }

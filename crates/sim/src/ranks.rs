@@ -1,38 +1,40 @@
-//! A run over several processes, its *ranks*: each has some of the parts of the run, all make the same windows, and between
-//! two windows each gives every other one message.
+//! Runs over several processes, the *ranks*. Each rank owns some of the run's shards. All ranks simulate the same
+//! windows, and between two windows each sends one message to every other.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-/// How the processes of a run reach each other.
+/// Communication between the processes of a run.
 ///
-/// All of them are of the same program and run the same scenario; the run itself checks that
+/// All processes run the same program and the same scenario. The run itself checks that
 /// ([`RankSimulation::new`](crate::RankSimulation::new)).
 pub trait Ranks {
-    /// The number of this one, from 0. Rank 0 has the result of the run.
+    /// Returns the number of this rank, from 0. Rank 0 gets the result of the run.
     fn own(&self) -> u16;
 
-    /// How many there are.
+    /// Returns the number of ranks.
     fn count(&self) -> u16;
 
-    /// One meeting of all: gives `messages[rank]` to each rank, and puts what each has given to this one into `answers`, by rank,
-    /// whose memory is used again. What is for this rank itself comes back. Every rank makes the same meetings in the same order.
+    /// Exchanges one message with every rank: sends `messages[rank]` to each, and stores the message of each in
+    /// `answers`, indexed by rank, reusing its memory. The message of a rank to itself is returned too. All ranks
+    /// make the same exchanges in the same order.
     ///
-    /// Where a rank is lost this does not return: the process ends with a message that names that rank.
+    /// Does not return if a rank is lost: the process then ends with a message that names that rank.
     fn meet(&mut self, messages: &[Vec<u8>], answers: &mut Vec<Vec<u8>>);
 }
 
-/// The meetings of a run, which may be in one process.
+/// Message exchange of a run, which may be in a single process.
 pub(crate) struct Meeting<'a> {
     ranks: Option<&'a mut dyn Ranks>,
-    /// To each rank and from each. Kept for their memory: there is a meeting a window, and fresh memory is slow.
+    /// Messages to and from each rank. Kept to reuse their memory: there is one exchange for each window, and fresh
+    /// memory is slow.
     messages: Vec<Vec<u8>>,
     answers: Vec<Vec<u8>>,
 }
 
 impl<'a> Meeting<'a> {
-    /// Nobody to meet.
+    /// Creates the exchange of a run in one process.
     pub(crate) fn alone() -> Self {
         Meeting { ranks: None, messages: Vec::new(), answers: Vec::new() }
     }
@@ -42,7 +44,7 @@ impl<'a> Meeting<'a> {
         Meeting { ranks: (ranks.count() > 1).then_some(ranks), messages, answers: Vec::new() }
     }
 
-    /// Whether there are other processes.
+    /// Returns true if there are other processes.
     #[inline]
     pub(crate) fn several(&self) -> bool {
         self.ranks.is_some()
@@ -52,12 +54,13 @@ impl<'a> Meeting<'a> {
         self.ranks.as_ref().map_or(0, |ranks| ranks.own())
     }
 
-    /// Whether the result of the run is here.
+    /// Returns true if this rank gets the result of the run.
     pub(crate) fn is_lead(&self) -> bool {
         self.own() == 0
     }
 
-    /// Gives each other rank what `write` writes for it. What these have given is in [`Meeting::answers`] then.
+    /// Sends to each other rank the message that `write` writes for it. Afterwards [`Meeting::answers`] holds the
+    /// received messages.
     pub(crate) fn exchange(&mut self, mut write: impl FnMut(u16, &mut Vec<u8>)) {
         let own = self.own();
         if let Some(ranks) = &mut self.ranks {
@@ -71,14 +74,14 @@ impl<'a> Meeting<'a> {
         }
     }
 
-    /// What each other rank has given in the last meeting, with its number.
+    /// Iterates over the messages received in the latest exchange, with the number of their sender.
     pub(crate) fn answers(&self) -> impl Iterator<Item = (u16, &[u8])> {
         let own = self.own();
         let all = (0..).zip(self.answers.iter().map(Vec::as_slice));
         all.filter(move |(from, _)| *from != own)
     }
 
-    /// Tells all ranks what this one knows, and returns what each knows, by rank.
+    /// Sends a value to all ranks. Returns the values of all, ordered by rank.
     pub(crate) fn share<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
         if !self.several() {
             return vec![own];
@@ -90,7 +93,8 @@ impl<'a> Meeting<'a> {
         all
     }
 
-    /// Tells rank 0 what this one knows. Returns what each knows there, by rank, and nothing elsewhere.
+    /// Sends a value to rank 0. Returns the values of all ranks, ordered by rank, at rank 0, and an empty vector at
+    /// other ranks.
     pub(crate) fn tell_lead<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
         self.exchange(|to, message| {
             if to == 0 {
@@ -105,37 +109,37 @@ impl<'a> Meeting<'a> {
     }
 }
 
-/// A value in bytes, for another process of the run.
+/// Serializes a value for another process of the run.
 pub(crate) fn pack(value: &impl BorshSerialize) -> Vec<u8> {
     borsh::to_vec(value).expect("memory takes what is written to it")
 }
 
-/// Adds a value to a message.
+/// Appends a serialized value to a message.
 pub(crate) fn put(message: &mut Vec<u8>, value: &impl BorshSerialize) {
     value.serialize(message).expect("memory takes what is written to it");
 }
 
-/// The value that another process of the run has packed.
+/// Deserializes a value from another process of the run.
 pub(crate) fn unpack<T: BorshDeserialize>(mut packed: &[u8]) -> T {
     take(&mut packed)
 }
 
-/// The next of the values that another process of the run has packed one behind the other.
+/// Deserializes the first of several concatenated values, and advances `packed` past it.
 pub(crate) fn take<T: BorshDeserialize>(packed: &mut &[u8]) -> T {
-    // All ranks are of one version, which was compared at the start.
+    // All ranks run the same version, which is compared at the start.
     T::deserialize(packed).unwrap_or_else(|why| panic!("a message of another rank cannot be read: {why}"))
 }
 
-/// Ranks within one process, a thread each: for tests.
+/// Ranks as threads of one process, for tests.
 pub struct InProcess {
     own: u16,
-    /// To each rank, and from each.
+    /// Channels to each rank, and from each.
     to: Vec<Sender<Vec<u8>>>,
     from: Vec<Receiver<Vec<u8>>>,
 }
 
 impl InProcess {
-    /// All of so many.
+    /// Creates all ranks of a run of `count` ranks.
     pub fn ranks(count: u16) -> Vec<InProcess> {
         let mut ranks: Vec<InProcess> =
             (0..count).map(|own| InProcess { own, to: Vec::new(), from: Vec::new() }).collect();

@@ -1,4 +1,4 @@
-//! From the state at the end of a run to its records. Ranks tell the lead what they know of their nodes.
+//! Records of a run, derived from its state at the end. Each rank sends the state of its nodes to the lead.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +22,29 @@ use crate::samples;
 use crate::spec::RouteChoice;
 use crate::whole::Whole;
 
-/// What other ranks than the lead know when the run is over.
+/// State that a rank other than the lead has at the end of the run.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
 struct Share {
-    /// By host.
+    /// Running hashes, by host.
     traces: BTreeMap<HostId, Trace>,
     departures: BTreeMap<HostId, DepartureLog>,
-    /// By egress port.
+    /// Traffic by egress port.
     carried: BTreeMap<u32, Carried>,
-    /// Packets lost, by port. What is lost on a link is noticed at its far end.
+    /// Packets lost, by port. A loss on a link is detected at its far end.
     dropped: BTreeMap<u32, u64>,
-    /// By switch.
+    /// Counters of middleboxes, by switch.
     middleboxes: BTreeMap<u32, MiddleboxStats>,
     balancing: ForwardingStats,
     groups: Vec<GroupSums>,
     samples: Vec<SeriesSample>,
     weight: Weight,
-    /// CPU time of all threads but the main one, seconds.
+    /// CPU time of all threads but the main one, in seconds.
     cpu_s: f64,
-    /// What its parts know of the workload.
+    /// State of the workload in each shard, serialized.
     executions: Vec<Vec<u8>>,
 }
 
-/// What a directed link has carried.
+/// Traffic of a directed link.
 #[derive(Clone, Copy, Default, BorshSerialize, BorshDeserialize)]
 struct Carried {
     tx_bytes: u64,
@@ -57,7 +57,7 @@ struct Carried {
     max_queue_bytes: u64,
 }
 
-/// How a run has ended, in words, and when.
+/// End of a run: the reason, a description, and the time.
 pub(crate) type End = (EndReason, String, Time);
 
 impl Share {
@@ -81,8 +81,8 @@ impl Share {
 }
 
 impl Central<'_> {
-    /// The records of a run that has come to its end, where the lead is, and what all parts had grown to. `cpu_s` is what
-    /// other threads of this process have taken.
+    /// Returns the records of a finished run at the lead, and the memory of all shards. `cpu_s` is the CPU time of
+    /// the other threads of this process, in seconds.
     pub(crate) fn into_result<const C: usize>(
         mut self,
         whole: &mut Whole<'_, '_, C>,
@@ -155,7 +155,7 @@ impl Central<'_> {
     }
 }
 
-/// The records of the workload of a run.
+/// Records of the workload of a run.
 struct Joined {
     flows: Vec<FlowRecord>,
     jobs: Vec<JobRecord>,
@@ -165,7 +165,8 @@ struct Joined {
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// What is known of the nodes that are here, but for what the lead knows of its own.
+    /// Returns the per-node state of this rank. The lead reads its own nodes directly and needs it only from other
+    /// ranks.
     fn share(&mut self, end: Time, busy: &BusyTimes) -> Share {
         let hosts = || self.hosts().map(|host| (host.nic.host, host));
         let mut share = Share {
@@ -200,7 +201,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         share
     }
 
-    /// What a link has carried until `end`, if the node that sends on it is here.
+    /// Returns the traffic of a link until `end`, if this process owns the sending node.
     fn carried(&mut self, port: u32, end: Time, busy: &BusyTimes) -> Option<Carried> {
         let fabric = &mut self.at_port(port)?.network.fabric;
         fabric.settle(end, port);
@@ -217,7 +218,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         })
     }
 
-    /// Packets lost at a port, or on its link, that parts here know of.
+    /// Returns the packets lost at a port or on its link, as counted by the shards of this process.
     fn dropped(&self, port: u32) -> u64 {
         self.shards.iter().map(|shard| shard.network.fabric.stats(port).dropped_packets).sum()
     }
@@ -234,7 +235,8 @@ impl<const C: usize> Whole<'_, '_, C> {
         weight
     }
 
-    /// What the parts know of the workload up to `end`, put together with what those of other ranks do. It is taken from them.
+    /// Combines the workload state of all shards up to `end`, including the serialized state of other ranks, and
+    /// returns its records. The state of the shards is consumed.
     fn join(&mut self, others: &[Vec<u8>], end: Time, leaving: &mut Leaving<'_>) -> Joined {
         let (first, rest) = self.shards.split_first_mut().expect("there is a part");
         let execution = &mut first.traffic.execution;
@@ -267,7 +269,7 @@ fn totals(stats: &ForwardingStats) -> BalancingTotals {
     }
 }
 
-/// One a direction of a link; its number is that of its egress port. `others`: what is known elsewhere.
+/// Returns the totals of each directed link, numbered by egress port. `others` holds the state of the other ranks.
 fn links<const C: usize>(
     whole: &mut Whole<'_, '_, C>,
     others: &Share,

@@ -1,8 +1,8 @@
-//! Threads that work in rounds: in a round each member does its part, side by side with the others; between rounds the lead
-//! is alone and decides what the next one is for.
+//! Threads that work in rounds. In a round all threads do their parts in parallel. Between rounds only the lead
+//! thread runs; it decides what the next round does.
 //!
-//! A simulation makes 100,000 rounds a second, most of them some ten microseconds long. So who waits for the others spins for
-//! a little while, as long as a round may well last, and sleeps only then. Thread pools for tasks (rayon) take a few
+//! A simulation makes 100,000 rounds a second, most of them some ten microseconds long. A waiting thread therefore
+//! spins for about the length of a round, and sleeps only afterwards. Thread pools for tasks (rayon) take a few
 //! microseconds to begin and end each round, and their threads yield to the kernel in between.
 
 use rustix::time::{ClockId, clock_gettime};
@@ -11,24 +11,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 
-/// Turns of the loop in which somebody waits before they sleep: 20 to 100 us.
+/// Iterations of the spin loop before a waiting thread sleeps: 20 to 100 us.
 const SPINS: u32 = 1 << 11;
 
 type Panic = Box<dyn std::any::Any + Send>;
 
-/// A flag that one thread waits for, spinning at first and then asleep.
+/// A condition that one thread waits for, first spinning, then parked.
 struct Waiter {
     thread: Thread,
     asleep: AtomicBool,
 }
 
 impl Waiter {
-    /// Of the thread that calls this, which is the one that waits.
+    /// Creates the waiter of the calling thread, which is the thread that waits.
     fn new() -> Self {
         Waiter { thread: thread::current(), asleep: AtomicBool::new(false) }
     }
 
-    /// Returns once `ready` says so. Who makes it so calls [`Waiter::wake`] afterwards.
+    /// Returns once `ready` returns true. The thread that makes it true calls [`Waiter::wake`] afterwards.
     fn wait(&self, ready: impl Fn() -> bool) {
         for _ in 0..SPINS {
             if ready() {
@@ -50,11 +50,11 @@ impl Waiter {
     }
 }
 
-/// What lead and helpers share.
+/// State shared by the lead and its helpers.
 struct Shared {
-    /// Counts rounds; a change begins one.
+    /// Number of the round. A change begins a round.
     round: AtomicU32,
-    /// Helpers that have not ended the round at hand.
+    /// Helpers that have not finished the current round.
     left: AtomicUsize,
     over: AtomicBool,
     lead: Waiter,
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Lets the helpers go, even if the lead panics.
+/// Ends the helper threads on drop, even if the lead panics.
 struct Dismissal<'s>(&'s Shared);
 
 impl Drop for Dismissal<'_> {
@@ -98,7 +98,7 @@ impl Drop for Dismissal<'_> {
     }
 }
 
-/// What the lead makes rounds with.
+/// Handle with which the lead runs rounds.
 pub(crate) struct Rounds<'s, W: Fn(usize) + Sync> {
     shared: Option<&'s Shared>,
     parts: usize,
@@ -106,7 +106,8 @@ pub(crate) struct Rounds<'s, W: Fn(usize) + Sync> {
 }
 
 impl<W: Fn(usize) + Sync> Rounds<'_, W> {
-    /// A round: every part of the work is done once, side by side. Returns when all are. A panic in one of them goes on here.
+    /// Runs a round in which each part of the work is done once, in parallel. Returns when all parts are done. A
+    /// panic in a part resumes in the caller.
     pub(crate) fn together(&mut self) {
         let Some(shared) = self.shared else { return self.alone() };
         shared.begin();
@@ -118,18 +119,19 @@ impl<W: Fn(usize) + Sync> Rounds<'_, W> {
         }
     }
 
-    /// A round in which the lead does every part itself, one by one: for those in which there is so little to do that waking
-    /// the others would take longer.
+    /// Runs a round in which the lead does every part itself, one by one. Faster if a round has so little work that
+    /// waking the helpers would take longer.
     pub(crate) fn alone(&mut self) {
         (0..self.parts).for_each(self.work);
     }
 }
 
-/// Has `lead` make rounds of `work`, which is told the number of the part to do, 0 to `parts - 1`: one a thread, the first
-/// by the lead's own. Returns what the lead does, and the processor time that the other threads have taken, in seconds.
+/// Runs `lead`, which makes rounds of `work`. A round calls `work` once for each part, 0 to `parts - 1`, one part a
+/// thread; the lead's thread does part 0. Returns the result of `lead` and the CPU time of the other threads, in
+/// seconds.
 ///
 /// # Panics
-/// If the lead or the work does; the other threads have ended then.
+/// Panics if the lead or the work does, after the other threads have ended.
 pub(crate) fn with_crew<R, W: Fn(usize) + Sync>(
     parts: usize,
     work: W,
@@ -164,10 +166,11 @@ pub(crate) fn with_crew<R, W: Fn(usize) + Sync>(
     })
 }
 
-/// Makes something of each of these side by side, a thread each, the last in the caller's own. In their order.
+/// Applies `make` to every item in parallel, one thread an item, the last item on the caller's thread. Returns the
+/// results in the order of the items.
 ///
 /// # Panics
-/// If one of them does.
+/// Panics if `make` does.
 pub(crate) fn make_all<I: Send, T: Send>(mut of: Vec<I>, make: impl Fn(I) -> T + Sync) -> Vec<T> {
     let make = &make;
     let Some(last) = of.pop() else { return Vec::new() };
@@ -179,7 +182,7 @@ pub(crate) fn make_all<I: Send, T: Send>(mut of: Vec<I>, make: impl Fn(I) -> T +
     })
 }
 
-/// Processor time of the calling thread, seconds.
+/// Returns the CPU time of the calling thread, seconds.
 fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -191,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// Each round adds up what all parts have counted in the one before; nothing is lost, no round begins early.
+    /// Each round adds up the counts of all parts from the round before: none is lost, and no round begins early.
     #[test]
     fn a_round_sees_all_of_the_one_before() {
         for parts in [1, 2, 5] {
@@ -203,7 +206,7 @@ mod tests {
             let ((), cpu_s) = with_crew(parts, work, |rounds| {
                 for round in 0..2_000 {
                     expected.store(round, SeqCst);
-                    // Now and then somebody falls asleep.
+                    // Now and then let the helpers fall asleep.
                     if round % 500 == 499 {
                         thread::sleep(Duration::from_millis(5));
                     }

@@ -1,7 +1,7 @@
-//! Bytes that packets carry so that switches know the way their source has chosen, and the ports of answers to them.
+//! Headers by which switches follow the path that the source has chosen, and the ports by which replies leave.
 //!
-//! The header is put on below the transport, so what transport and policies count of a packet is without
-//! it; links, queues and ideal times are with it.
+//! The header is added below the transport. Transport and policies therefore count packets without it; links, queues
+//! and ideal times include it.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use pathweave_transport::Transmit;
 use pathweave_units::HostId;
 use pathweave_wire::{Framing, RouteForm, Segment};
 
-/// The header of every path.
+/// Headers of all explicit paths.
 #[derive(Debug)]
 pub(crate) struct RouteHeaders {
     sets: Arc<PathSets>,
     framing: Framing,
-    /// None: packets carry no more than without.
+    /// Form of the headers. `None`: packets carry no header.
     form: Option<RouteForm>,
-    /// Entries, in the order of the paths' numbers; none without a form.
+    /// Number of entries of each path's header, ordered by path number. Empty without a form.
     entries: Box<[u8]>,
 }
 
-/// The header of a path.
+/// Header of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteHeader {
     form: RouteForm,
@@ -29,18 +29,19 @@ pub struct RouteHeader {
 }
 
 impl RouteHeader {
-    /// Bytes a segment takes on a link with it.
+    /// Returns the bytes that a segment occupies on a link with this header.
     pub(crate) fn wire_bytes(self, framing: Framing, segment: &Segment) -> u32 {
         framing.wire_bytes_routed(segment, self.form, usize::from(self.entries))
     }
-    /// What it adds to a packet that is no shorter than Ethernet's smallest frame.
+    /// Returns the bytes that the header adds to a packet, unless padding to Ethernet's smallest frame hides them.
     pub(crate) fn len(self) -> u32 {
         if self.entries == 0 { 0 } else { self.form.header_len(usize::from(self.entries)) as u32 }
     }
 }
 
 impl RouteHeaders {
-    /// `None` where packets carry nothing and answers leave by the only port.
+    /// Creates the headers of all paths. Returns `None` if packets carry no header and every host has a single port
+    /// for its replies.
     pub(crate) fn new(
         topology: &Topology,
         sets: &Arc<PathSets>,
@@ -58,19 +59,21 @@ impl RouteHeaders {
         Some(RouteHeaders { sets: Arc::clone(sets), framing, form, entries })
     }
 
-    /// The header of a path; `None` where the pair has no such path, or paths have no headers.
+    /// Returns the header of a path, or `None` if the pair has no such path or paths have no headers.
     pub(crate) fn of(&self, src: HostId, dst: HostId, path: u16) -> Option<RouteHeader> {
         let form = self.form?;
         let number = self.sets.number(src, dst, path)?;
         Some(RouteHeader { form, entries: self.entries[number] })
     }
 
-    /// The NIC port of `from` by which an answer leaves: that at which the path of what it answers arrives.
+    /// Returns the NIC port of `from` by which a reply leaves: the port at which the path of the packet it answers
+    /// arrives.
     pub(crate) fn answer_port(&self, from: HostId, answer: &Transmit) -> u8 {
         self.sets.arrival_port(answer.to, from, answer.segment.path.0).unwrap_or(answer.port)
     }
 
-    /// Bytes on a link of what `from` sends: on its path, or back over that of what it answers.
+    /// Returns the bytes on the link of a packet that `from` sends: on its own path, or, for a reply, back over the
+    /// path of the packet it answers.
     pub(crate) fn wire_bytes(&self, from: HostId, packet: &Transmit) -> u32 {
         let (src, dst) = if packet.is_answer() { (packet.to, from) } else { (from, packet.to) };
         let header = self.of(src, dst, packet.segment.path.0);

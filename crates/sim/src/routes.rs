@@ -1,4 +1,4 @@
-//! From the topology's routing to what the fabric's switches hold.
+//! Conversion of the topology's routing into the routes of the fabric's switches.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pathweave_units::{HostId, Rate};
 
 use crate::weights::Weights;
 
-/// Cables and port numbers. The k-th port of a node in the fabric is its k-th in the topology.
+/// Returns all cables and the port numbers. The k-th port of a node in the fabric is its k-th port in the topology.
 pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
     let cables: Vec<Cable> = topology
         .links()
@@ -34,7 +34,7 @@ fn span(topology: &Topology, link: LinkId) -> Span {
     }
 }
 
-/// The links as routing sees them, and how it shares traffic among them.
+/// The links as routing sees them, and the shares of traffic on equal-cost links.
 pub(crate) struct View<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) alive: &'a dyn Fn(LinkId) -> bool,
@@ -42,7 +42,7 @@ pub(crate) struct View<'a> {
     pub(crate) shares: Shares,
 }
 
-/// Routes of every switch over the links that are alive.
+/// Returns the routes of every switch over the links that are up.
 pub(crate) fn routes(map: &PortMap, view: &View<'_>) -> Vec<SwitchRoutes> {
     let (topology, alive) = (view.topology, view.alive);
     let routing = match view.shares {

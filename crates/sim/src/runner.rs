@@ -1,4 +1,4 @@
-//! The main loop: window by window, all parts of the run side by side.
+//! Main loop of a run: all shards execute one window after another in parallel.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,35 +26,36 @@ use crate::spec::{SimError, SimSpec};
 use crate::tap::Tap;
 use crate::whole::Whole;
 
-/// Events between two looks of the monitor.
+/// Number of events between two calls of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
 
-/// Where the window before had fewer events than this for each part, it takes longer to wake the others than to do their part.
+/// Number of events per shard in a window below which the main thread runs the next window alone. Waking the other
+/// threads would take longer.
 const WORTH_WAKING: u64 = 32;
 
-/// A run in progress.
+/// Run in progress.
 pub(crate) struct Runner<'a, const C: usize> {
     spec: &'a SimSpec,
-    /// Parts of this process, each to be run by a thread of its own.
+    /// Shards of this process, each executed by its own thread.
     shards: Vec<Mutex<Shard<'a, C>>>,
-    /// By rank, the numbers of its parts.
+    /// Range of shard numbers of each rank.
     ranks: Vec<Range<u16>>,
     central: Central<'a>,
-    /// For tests: draws the lengths of windows.
+    /// For tests: random generator of window lengths.
     #[cfg(test)]
     pub(crate) shuffle: Option<pathweave_units::Rng>,
 }
 
-/// Runs a spec to its end and returns what was observed. Wall time and the CPU time of the calling thread are for the
-/// caller to add: the simulator knows no clock.
+/// Runs a spec to its end and returns the observations. The simulator reads no clock, so the caller adds the wall
+/// time and the CPU time of the calling thread.
 pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     Ok(Simulation::new(spec)?.run(monitor))
 }
 
-/// A run that is set up and has not begun: for those who want to time the two apart.
+/// Run that is set up but not started, so that callers can time set-up and execution separately.
 pub struct Simulation<'a>(Width<'a>);
 
-/// A few widths, so that the usual two classes keep a port in two cache lines.
+/// Run with storage for 2, 4 or 8 classes in each port. With the usual two classes a port fits two cache lines.
 enum Width<'a> {
     Two(Box<Runner<'a, 2>>),
     Four(Box<Runner<'a, 4>>),
@@ -62,13 +63,14 @@ enum Width<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    /// Builds fabric and hosts.
+    /// Builds the fabric and the hosts.
     pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         let threads = spec.threads.map_or(1, std::num::NonZeroU16::get);
         Simulation::of(spec, &Division::new(spec, &[threads])?, Meeting::alone())
     }
 
-    /// Builds what [`Simulation::try_out`] needs, whatever number of threads is to run it later.
+    /// Builds the run that [`Simulation::try_out`] needs, in one shard, whatever number of threads will execute the
+    /// spec later.
     pub fn whole(spec: &'a SimSpec) -> Result<Self, SimError> {
         Simulation::of(spec, &Division::new(spec, &[1])?, Meeting::alone())
     }
@@ -83,7 +85,7 @@ impl<'a> Simulation<'a> {
         }))
     }
 
-    /// Shows `tap`, if there is one, every packet that reaches a host, in order of time.
+    /// Registers a tap, if any, that gets every packet that reaches a host, in order of time.
     #[must_use]
     pub fn watched_by(mut self, tap: Option<&'a mut dyn Tap>) -> Self {
         let Some(tap) = tap else { return self };
@@ -95,8 +97,8 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Hands the records of flows to `sink`, if there is one, in order, each as soon as nothing can happen any more to it and those
-    /// before it. The result has none then.
+    /// Registers a sink, if any, that gets the records of flows in order, as soon as neither a record nor those
+    /// before it can change. The result then holds no flow records.
     #[must_use]
     pub fn recorded_by(mut self, sink: Option<&'a mut dyn FlowSink>) -> Self {
         match &mut self.0 {
@@ -107,7 +109,7 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Runs its first window and no more, for what only a run can refuse. No records are made.
+    /// Runs only the first window, to detect errors that only a run can detect. Makes no records.
     pub fn try_out(self) {
         match self.0 {
             Width::Two(runner) => runner.try_out(),
@@ -116,12 +118,12 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs to the end.
     pub fn run(self, monitor: &mut dyn Monitor) -> RunResult {
         self.run_and_weigh(monitor).0
     }
 
-    /// Runs it to its end, and tells what its parts had grown to.
+    /// Runs to the end. Also returns the memory that the shards occupied.
     pub fn run_and_weigh(self, monitor: &mut dyn Monitor) -> (RunResult, Weight) {
         self.finish(monitor).expect("a run in one process has its result there")
     }
@@ -135,45 +137,48 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// One rank's share of a run over several processes. All ranks make one of the same spec, and run it.
+/// One rank's share of a run over several processes. Every rank creates one from the same spec and runs it.
 pub struct RankSimulation<'a>(Simulation<'a>);
 
 impl<'a> RankSimulation<'a> {
-    /// Builds fabric and hosts. The number of threads is that of this rank; others may have more or fewer.
+    /// Builds the fabric and the hosts. `spec.threads` is the number of threads of this rank and may differ between
+    /// ranks.
     ///
     /// # Errors
-    /// As [`Simulation::new`]; and if there are more ranks than nodes, or ranks have different runs or versions. All ranks
-    /// return the same.
+    /// As [`Simulation::new`], and if there are more ranks than nodes, or ranks have different runs or versions. All
+    /// ranks return the same error.
     pub fn new(spec: &'a SimSpec, ranks: &'a mut dyn Ranks) -> Result<Self, SimError> {
         let mut meeting = Meeting::of(ranks);
         let division = Division::among(spec, &mut meeting)?;
         Simulation::of(spec, &division, meeting).map(RankSimulation)
     }
 
-    /// Shows `tap` every packet that reaches a host, in order of time. To be called by all ranks; the tap of rank 0 is shown
-    /// the packets of all.
+    /// Registers a tap, if any, that gets every packet that reaches a host, in order of time. All ranks must call
+    /// this. The tap of rank 0 gets the packets of all ranks.
     #[must_use]
     pub fn watched_by(self, tap: Option<&'a mut dyn Tap>) -> Self {
         RankSimulation(self.0.watched_by(tap))
     }
 
-    /// Hands the records of all flows to `sink` at the end, where rank 0 is. The result has none then.
+    /// Registers a sink, if any, that gets the records of all flows at the end, at rank 0. The result then holds no
+    /// flow records.
     #[must_use]
     pub fn recorded_by(self, sink: Option<&'a mut dyn FlowSink>) -> Self {
         RankSimulation(self.0.recorded_by(sink))
     }
 
-    /// Runs it to its end. Rank 0 has the result. The monitor of any rank can end the run, and sees how far all have come.
+    /// Runs to the end. Rank 0 returns the result. The monitor of any rank can end the run, and observes the progress
+    /// of all ranks.
     pub fn run(self, monitor: &mut dyn Monitor) -> Option<RunResult> {
         self.0.finish(monitor).map(|(result, _)| result)
     }
 }
 
-/// What the window at hand is, for the threads that run it.
+/// Current window, read by the threads that execute it.
 #[derive(Default)]
 struct Order {
     end_ps: AtomicU64,
-    /// Windows so far.
+    /// Number of windows so far.
     number: AtomicUsize,
 }
 
@@ -193,7 +198,7 @@ impl Order {
 }
 
 impl<'a, const C: usize> Runner<'a, C> {
-    /// Builds all parts of this process.
+    /// Builds all shards of this process.
     pub(crate) fn new(
         spec: &'a SimSpec,
         division: &Division,
@@ -223,7 +228,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         })
     }
 
-    /// What runs a part.
+    /// Iterates over the shards of this process.
     pub(crate) fn shards(&mut self) -> impl Iterator<Item = &mut Shard<'a, C>> {
         self.shards.iter_mut().map(|shard| shard.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
@@ -249,8 +254,8 @@ impl<'a, const C: usize> Runner<'a, C> {
         central.into_result(&mut whole, how, (pulse, others_cpu_s))
     }
 
-    /// Goes on until the run is over or has had so many events. Why it ended and when, and how far it has come; and the CPU time
-    /// of other threads, seconds.
+    /// Runs until the end or until `max_events`. Returns the end and the progress of the run, and the CPU time of the
+    /// other threads in seconds.
     fn play(&mut self, boxes: &Boxes, max_events: u64, monitor: &mut dyn Monitor) -> ((End, Pulse), f64) {
         let (shards, order) = (&self.shards, Order::default());
         let round = |part: usize| {
@@ -270,7 +275,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 }
 
-/// A run, as its main loop sees it.
+/// Borrowed state of a run for its main loop.
 struct Play<'p, 'a, const C: usize> {
     spec: &'a SimSpec,
     shards: &'p [Mutex<Shard<'a, C>>],
@@ -302,7 +307,8 @@ impl<const C: usize> Play<'_, '_, C> {
             }
             let mut next = pulse.next;
             let longest = whole.shards[0].windows.longest;
-            // Hosts may have gone on for a window since the last task was over; so they all do, wherever it ended.
+            // Hosts may have simulated up to one window beyond the end of the last task. All of them therefore
+            // simulate this window, wherever the task ended.
             let over = pulse.outstanding.over_since();
             let stop = over.map_or(Time::MAX, |over| over.saturating_add(longest));
             if let Some(over) = over.filter(|_| next >= stop) {
@@ -312,7 +318,7 @@ impl<const C: usize> Play<'_, '_, C> {
                 if !self.central.calendar.has_faults() && !pulse.any_paused {
                     break (EndReason::Stalled, String::new(), pulse.latest);
                 }
-                // A repair may set things going again; the watch explains pauses that do not end.
+                // A repair may resume traffic. The PFC watch reports pauses that do not end.
                 next = self.central.calendar.next();
             }
             if let Some((at, duty)) = self.central.calendar.first(next) {
@@ -346,14 +352,14 @@ impl<const C: usize> Play<'_, '_, C> {
                 looked_at = pulse.events;
                 let control = monitor.look(&self.central.snapshot(&pulse, pulse.latest));
                 self.central.stop |= control == Control::Stop;
-                // The others hear of it with the next window.
+                // Other ranks learn of the stop with the next window.
                 pulse.stop |= self.central.stop && !self.central.meeting.several();
             }
         };
         (end, pulse)
     }
 
-    /// How long the next window may be.
+    /// Returns the length of the next window. In tests it is random, up to `longest`.
     fn window(&mut self, longest: Duration) -> Duration {
         #[cfg(test)]
         if let Some(rng) = &mut self.shuffle {

@@ -1,7 +1,8 @@
-//! Samples over time, and how they become fewer without becoming wrong.
+//! Samples over time, and their reduction to fewer instants.
 //!
-//! What is a rate, or a share of what arrived, is of the whole interval that ends at its instant. So where two intervals
-//! become one, theirs are put together. A queue or a window is what it was at its instant.
+//! A rate, or a share of arrived packets, covers the whole interval that ends at its instant. When two intervals are
+//! merged, such values are averaged with weights. A queue or a window is a value at its instant, of which the later
+//! one is kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,26 +10,27 @@ use std::collections::BTreeMap;
 use pathweave_results::{SeriesKind, SeriesSample, Span};
 use pathweave_units::{Duration, Time};
 
-/// Paths of a flow recorded at an instant: those that carried most.
+/// Largest number of paths of a flow recorded at an instant. The paths with the most packets are kept.
 const PATHS: usize = 32;
 
-/// The samples of a run so far, in order of time.
+/// Samples of a run so far, ordered by time.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     list: Vec<SeriesSample>,
-    /// Instants sampled.
+    /// Sampled instants.
     instants: Vec<Time>,
-    /// Packets of a flow that arrived in the interval that ends at an instant, by both: what its shares are of.
+    /// Packets of a flow that arrived in the interval before an instant, by instant and flow. Their number is the
+    /// denominator of path shares.
     arrived: BTreeMap<(u64, u32), u32>,
 }
 
 impl Samples {
-    /// Instants sampled.
+    /// Number of sampled instants.
     pub(crate) fn instants(&self) -> usize {
         self.instants.len()
     }
 
-    /// Samples at another instant follow. Returns the time since the one before, or since the start.
+    /// Begins the samples of an instant. Returns the time since the instant before, or since the start.
     pub(crate) fn begin(&mut self, now: Time) -> Duration {
         let since = now.saturating_since(self.instants.last().copied().unwrap_or(Time::ZERO));
         self.instants.push(now);
@@ -42,14 +44,14 @@ impl Samples {
         self.list.push(SeriesSample { time_ps, value, entity, index, kind });
     }
 
-    /// Adds a sample at the latest instant, unless it is zero: where a sample of such a kind is missing, it is.
+    /// Adds a sample at the latest instant unless it is zero. A missing sample of such a kind means zero.
     pub(crate) fn add_unless_zero(&mut self, kind: SeriesKind, entity: u32, value: f64) {
         if value > 0.0 {
             self.add(kind, entity, 0, value);
         }
     }
 
-    /// Adds the shares of the paths by which packets of a flow arrived since the instant before.
+    /// Adds the shares of paths among the packets of a flow that arrived since the instant before.
     pub(crate) fn add_shares(&mut self, flow: u32, packets: impl Iterator<Item = (u16, u32)>) {
         let mut by_path: Vec<(u16, u32)> = packets.collect();
         let all: u32 = by_path.iter().map(|(_, packets)| packets).sum();
@@ -64,7 +66,7 @@ impl Samples {
         }
     }
 
-    /// Puts every two instants together: half of them are left, the later ones.
+    /// Merges each pair of adjacent instants into the later one.
     pub(crate) fn halve(&mut self) {
         let mut old = std::mem::take(&mut self.list).into_iter().peekable();
         let instants = std::mem::take(&mut self.instants);
@@ -105,7 +107,7 @@ impl Samples {
         self.keep_most();
     }
 
-    /// Of the paths of each flow at each instant, keeps those that carried most.
+    /// Keeps, for each flow and instant, only the paths that carried most.
     fn keep_most(&mut self) {
         let mut kept = Vec::with_capacity(self.list.len());
         let is_share = |s: &SeriesSample| s.kind == SeriesKind::PathShare;
@@ -120,18 +122,18 @@ impl Samples {
         self.list = kept;
     }
 
-    /// All of them.
+    /// Returns all samples.
     pub(crate) fn into_list(self) -> Vec<SeriesSample> {
         self.list
     }
 }
 
-/// The samples that the ranks of a run have of their nodes as those of one, by time, kind and entity. All sample at the same
+/// Merges the samples of all ranks into one list, sorted by time, kind and entity. All ranks sample at the same
 /// instants.
 pub(crate) fn of_all_ranks(mut samples: Vec<SeriesSample>) -> Vec<SeriesSample> {
     let key = |s: &SeriesSample| (s.time_ps, s.kind, s.entity, s.index);
     samples.sort_by_key(key);
-    // Each has noted how long the intervals are.
+    // Every rank has recorded the same interval lengths, so duplicates are removed.
     samples.dedup_by_key(|sample| key(sample));
     samples
 }
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn two_intervals_become_one_with_what_both_carried() {
         let mut samples = Samples::default();
-        // Link 1 is busy in the first interval, link 2 in both; a queue at the first instant and another at the second.
+        // Link 1 is busy in the first interval and link 2 in both. There is a queue at every instant but the last.
         for (us, busy, queue) in
             [(5, [1.0, 0.2], 1), (10, [0.0, 0.4], 2), (15, [0.5, 0.0], 3), (20, [0.0; 2], 0)]
         {
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(busy[0], (10, 1, 0, 0.5));
         assert!((busy[1].3 - 0.3).abs() < 1e-12 && (busy[1].0, busy[1].1) == (10, 2), "{busy:?}");
         assert_eq!(busy[2..], [(20, 1, 0, 0.25)]);
-        // What waited at 5 and 15 us is not what waited at 10 and 20 us.
+        // Queue samples at 5 and 15 us are dropped; those at 10 and 20 us remain.
         assert_eq!(at(&samples, SeriesKind::QueueBytes), [(10, 1, 0, 2.0)]);
         assert_eq!(samples.instants(), 2);
     }
@@ -175,7 +177,7 @@ mod tests {
         samples.add_shares(7, [(0, 30)].into_iter());
         samples.begin(Time::from_us(10));
         samples.add_shares(7, [(0, 5), (3, 5)].into_iter());
-        // Nothing arrives in the next two intervals, and one packet in the last.
+        // No packet arrives in the next two intervals, and one in the last.
         samples.begin(Time::from_us(15));
         samples.begin(Time::from_us(20));
         samples.halve();

@@ -1,5 +1,5 @@
-//! A part of a run: some of the hosts and switches, with all that belongs to them. Where a run has one thread that is all of
-//! them.
+//! Shard: a part of a run that owns some of the hosts and switches with all their state. A run with one thread has a
+//! single shard.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use crate::partition::Place;
 use crate::spec::{SimError, SimSpec, Verb};
 use crate::tap::Seen;
 
-/// Queue pairs 0 and 1 are InfiniBand's management queue pairs.
+/// Number of the first queue pair of a host. Queue pairs 0 and 1 are InfiniBand's management queue pairs.
 const FIRST_NUMBER: u32 = 2;
 
-/// The two ends of a queue pair: its number at the sender and at the receiver of a connection.
+/// Numbers of a queue pair at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
 
-/// A part of a run in progress. It has room for the whole network and all messages, but only its own nodes do anything in it:
-/// what concerns others goes out by mail.
+/// Shard of a run in progress. It has room for the whole network and all messages, but simulates only its own nodes.
+/// Events for other nodes leave through the outbox.
 pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) place: Place,
@@ -38,63 +38,64 @@ pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) observers: Observers,
     pub(crate) windows: Windows,
     pub(crate) outbox: Outbox,
-    /// Events of hosts so far, and the time of the latest.
+    /// Number of host events so far, and the time of the latest.
     pub(crate) host_events: u64,
     pub(crate) latest: Time,
-    /// When the first of what was sent to other parts with the last window is due.
+    /// Time of the earliest event that was sent to other shards with the latest window.
     pub(crate) sent_due: Time,
-    /// No later than the next thing that happens here, or elsewhere by what was sent from here.
+    /// Lower bound of the time of the next event, in this shard or caused by it elsewhere.
     pub(crate) next: Time,
 }
 
-/// Messages and what carries them.
+/// Messages and their transport.
 pub(crate) struct Traffic {
     /// Tasks, messages and their connections.
     pub(crate) execution: Execution<QueuePair>,
-    /// By connection: the number of its first queue pair at the sender and at the receiver. The others follow.
+    /// Numbers of the first queue pair at the sender and at the receiver, by connection. The other queue pairs have
+    /// consecutive numbers.
     pub(crate) queue_pairs: Arc<[[u32; 2]]>,
-    /// Key to the memory of any host.
+    /// Remote key to the memory of any host.
     pub(crate) rkey: u64,
-    /// How long it takes until a host knows what has ended at another one.
+    /// Delay of a task notification: time until a host knows that a task at another host has ended.
     pub(crate) notification: Duration,
 }
 
-/// What watches a part of the run and does not take part in it.
+/// Observers of a shard, which do not influence it.
 pub(crate) struct Observers {
     pub(crate) inspect: Option<Box<Inspect>>,
-    /// Events of the window at hand, of each host in order of time.
+    /// Events of the current window, ordered by time within each host.
     pub(crate) events: Vec<EventRecord>,
-    /// Packets that have reached hosts in the window at hand, where somebody wants to see them.
+    /// Packets that have reached hosts in the current window, if a tap observes them.
     pub(crate) seen: Option<Vec<Seen>>,
 }
 
 impl Observers {
-    /// Where every byte has gone, if that is verified.
+    /// Returns the ledger of placed bytes, if placements are verified.
     pub(crate) fn ledger(&mut self) -> Option<&mut Ledger> {
         self.inspect.as_mut()?.ledger.as_mut()
     }
-    /// The flows to follow, if there are any.
+    /// Returns the followed flows, if there are any.
     pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
         self.inspect.as_mut()?.followed.as_mut()
     }
 }
 
-/// How far hosts are run by themselves.
+/// State of the current window.
 pub(crate) struct Windows {
-    /// Whatever one host does to another takes longer than this, so windows may be as long.
+    /// Largest length of a window. Every effect of one host on another takes longer than this.
     pub(crate) longest: Duration,
-    /// End of the window at hand, or of the last one.
+    /// End of the current window, or of the latest one.
     pub(crate) end: Time,
-    /// Hosts to run in the window at hand. Kept for its memory.
+    /// Hosts to simulate in the current window. Kept to reuse its memory.
     pub(crate) active: Vec<HostId>,
-    /// For tests: draws the order of hosts.
+    /// For tests: random generator of the order of hosts.
     #[cfg(test)]
     pub(crate) shuffle: Option<pathweave_units::Rng>,
 }
 
 impl<'a, const C: usize> Shard<'a, C> {
-    /// Builds the part of a run at this place. `switch` is that of the run, with what its scheme asks of it; `queue_pairs` are
-    /// the numbers of all `connections` ([`queue_pair_numbers`]).
+    /// Builds the shard at this place. `switch` is the configuration of the run with the requirements of its scheme.
+    /// `queue_pairs` holds the numbers of all `connections` ([`queue_pair_numbers`]).
     pub(crate) fn new(
         spec: &'a SimSpec,
         switch: &SwitchConfig,
@@ -113,12 +114,12 @@ impl<'a, const C: usize> Shard<'a, C> {
             traffic: Traffic {
                 queue_pairs,
                 execution,
-                // They register nothing else, so all have the same.
+                // Hosts register no other memory, so the keys of all hosts are equal.
                 rkey: hosts.iter().next().map_or(0, |host| host.rkey),
                 notification,
             },
             observers: Observers {
-                // A SEND that consumes no posted receive is placed nowhere.
+                // A SEND that consumes no posted receive is not placed anywhere.
                 inspect: Inspect::new(
                     (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
                     Followed::new(spec),
@@ -148,7 +149,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         Ok(shard)
     }
 
-    /// Events so far, of hosts and of the fabric.
+    /// Number of events so far, of hosts and of the fabric.
     pub(crate) fn events(&self) -> u64 {
         self.host_events + self.network.fabric.events()
     }
@@ -195,7 +196,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         }
     }
 
-    /// Drains an endpoint after something was put into it.
+    /// Processes the events of an endpoint after an input, then transmits.
     #[inline(always)]
     pub(crate) fn after_input(&mut self, now: Time, host: usize) {
         if self.hosts[host].endpoint.has_event() {
@@ -239,8 +240,8 @@ impl<'a, const C: usize> Shard<'a, C> {
     }
 }
 
-/// Numbers for all queue pairs that a run may open, so that a sender can name the other end before it exists: at each
-/// host those of its connections, in the order of their first use.
+/// Assigns numbers to all queue pairs that a run may open, so that a sender can name the receiver's queue pair before
+/// it exists. Numbers of a host follow the order in which its connections are first used.
 pub(crate) fn queue_pair_numbers<Q>(
     spec: &SimSpec,
     connections: &Connections<Q>,

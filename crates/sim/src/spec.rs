@@ -1,4 +1,4 @@
-//! What a run is made from.
+//! Specification of a run.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use pathweave_workload::{GroupId, MessageGraph};
 
 use crate::nic::{NicConfig, SideChannelConfig};
 
-/// With fewer hosts than this, waiting for each other takes threads longer than they save.
+/// Number of hosts below which threads spend more time waiting for each other than they save.
 const HOSTS_PER_THREAD: u32 = 64;
 
-/// Everything a run depends on. Equal specs give equal digests.
+/// All parameters of a run. Equal specs give equal digests.
 #[derive(Clone, Debug)]
 pub struct SimSpec {
     /// Name of the run, for its records.
@@ -27,56 +27,57 @@ pub struct SimSpec {
     pub seed: u64,
     /// The network.
     pub topology: Arc<Topology>,
-    /// What chooses the routes of packets through it.
+    /// Choice of routes by switches or by sources.
     pub routing: RouteChoice,
-    /// All switches.
+    /// Configuration of all switches.
     pub switch: SwitchConfig,
-    /// All hosts.
+    /// Configuration of all hosts.
     pub host: HostConfig,
     /// Schemes in use.
     pub schemes: Vec<NamedScheme>,
-    /// How each group of `graph` is carried.
+    /// Transport of each group of `graph`.
     pub groups: Vec<GroupSpec>,
     /// The messages.
     pub graph: Arc<MessageGraph>,
-    /// What goes wrong, and when.
+    /// Faults and their times.
     pub faults: Vec<FaultConfig>,
-    /// When to stop.
+    /// Conditions that end the run.
     pub stop: StopConfig,
-    /// What to record.
+    /// Observations to record.
     pub observe: ObserveConfig,
-    /// Threads that run it side by side, no more than there are nodes; `None`: one. They show in no result but the time it
-    /// takes.
+    /// Number of threads that execute the run in parallel, at most the number of nodes. `None`: one thread. The
+    /// number affects only the wall time, not the results.
     pub threads: Option<NonZeroU16>,
-    /// By node, the part of the run that it belongs to, for threads and ranks; of no influence on results. Where there are more
-    /// parts than threads, those of neighbouring numbers are put together. `None`: by the topology.
+    /// Shard of each node, for threads and ranks; does not affect results. If there are more shards than threads,
+    /// shards with adjacent numbers are merged. `None`: derived from the topology.
     pub partition: Option<Arc<[u16]>>,
-    /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
-    /// and memory.
+    /// Verifies every placement of a WRITE: each byte of each message must be placed exactly once (see
+    /// [`crate::check`]). Costs time and memory.
     pub verify: bool,
-    /// What moves through the network.
+    /// Granularity of the simulation: packets or flows.
     pub fidelity: Fidelity,
-    /// With [`Fidelity::Flow`]: when packets of the beginning tell how far flows are from packets.
+    /// With [`Fidelity::Flow`]: condition under which a packet simulation of the beginning measures the error of the
+    /// flow model.
     pub calibrate: Calibrate,
-    /// The scenario this came from, for its records.
+    /// Text of the scenario file, for the records of the run.
     pub scenario_toml: String,
 }
 
-/// When a run of flows is measured on packets of its beginning.
+/// Condition under which a flow simulation is compared with packets of its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calibrate {
-    /// It is not.
+    /// No comparison.
     #[default]
     Never,
-    /// Where the run shows signs that it is outside of what flows are good for.
+    /// Comparison if the run shows signs of being outside the range in which the flow model is accurate.
     InDoubt,
-    /// Before it is run, and links are used as much as packets used them.
+    /// Comparison before the run. Links are then used to the degree that packets used them.
     Always,
 }
 
 impl SimSpec {
-    /// These messages under one scheme, with defaults for the rest: switches choose routes, nothing fails, and nothing is
-    /// limited, sampled or verified. Fields that shall be otherwise are set in what comes back.
+    /// Creates a spec for these messages under one scheme. By default, switches choose routes, nothing fails, and
+    /// nothing is limited, sampled or verified. Callers change fields of the returned spec as needed.
     pub fn new(name: &str, topology: Topology, graph: MessageGraph, scheme: NamedScheme) -> Self {
         SimSpec {
             name: name.to_owned(),
@@ -99,19 +100,22 @@ impl SimSpec {
             scenario_toml: String::new(),
         }
     }
-    /// The same run on so many cores: by that many threads, or fewer where there is not enough to do for them. A number of
-    /// threads that the run says itself is left.
+    /// Returns the same run on up to `cores` threads, or fewer if there are too few hosts. A number of threads that
+    /// is already set is kept.
     #[must_use]
     pub fn on_cores(&self, cores: NonZeroU16) -> Self {
         let worthwhile = (self.topology.hosts() / HOSTS_PER_THREAD).clamp(1, u32::from(cores.get())) as u16;
         SimSpec { threads: self.threads.or(NonZeroU16::new(worthwhile)), ..self.clone() }
     }
-    /// Whether any messages go by datagram queue pairs.
+    /// Returns true if any messages use datagram queue pairs.
     pub(crate) fn has_datagrams(&self) -> bool {
         self.schemes.iter().any(|named| matches!(named.scheme.service, Service::Datagram(_)))
     }
-    /// How long it takes until a host knows what has ended at another one: what a task costs that waits for something
-    /// elsewhere, or for a barrier. An error if that is shorter than the delay of the shortest link.
+    /// Returns the delay until a host knows that a task at another host has ended. It applies to tasks that wait for
+    /// a task at another host or for a barrier.
+    ///
+    /// # Errors
+    /// The configured delay is shorter than the delay of the shortest link.
     pub fn task_notification(&self) -> Result<Duration, SimError> {
         let links = self.topology.links().iter();
         let shortest = links.map(|link| link.delay).min().unwrap_or(Duration::ZERO);
@@ -127,37 +131,37 @@ impl SimSpec {
             None => Ok(USUAL_TASK_NOTIFICATION.max(shortest)),
         }
     }
-    /// Whether the run ends before some of its traffic does.
+    /// Returns true if the run has background traffic, at whose end the run does not wait.
     pub fn has_background(&self) -> bool {
         self.groups.iter().any(|group| group.role == Role::Background)
     }
-    /// The scheme of a group.
+    /// Returns the scheme of a group.
     pub fn scheme_of(&self, group: GroupId) -> &NamedScheme {
         &self.schemes[usize::from(self.groups[group.index()].scheme)]
     }
 }
 
-/// What chooses the routes of packets.
+/// Entity that chooses the routes of packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RouteChoice {
-    /// Switches, among the shortest ones, by a hash of what the source gives them.
+    /// Switches choose among the shortest routes by a hash of the header fields that the source sets.
     #[default]
     Switches,
-    /// Sources, among explicit paths. There must be some for every pair of hosts that talk.
+    /// Sources choose among explicit paths. Every pair of hosts that exchange messages must have at least one.
     Sources(Arc<PathSets>),
-    /// The switches of the senders, among explicit paths, by `switch.forwarding`.
+    /// The senders' switches choose among explicit paths, according to `switch.forwarding`.
     SenderSwitches(Arc<PathSets>),
-    /// Switches, each among the next hops that explicit paths of a packet's hosts take there. None of these may lead in a
-    /// circle ([`PathSets::next_hops_in_a_circle`]).
+    /// Each switch chooses among the next hops that explicit paths of the packet's pair of hosts take there. These
+    /// next hops must not form a circle ([`PathSets::next_hops_in_a_circle`]).
     NextHops(Arc<PathSets>),
 }
 
-/// A scheme under the name it has in results.
+/// Scheme under the name that results use.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedScheme {
-    /// Name in results. Default: that of `base`, with "*" behind it if anything was changed.
+    /// Name in results. Default: the name of `base`, followed by "*" if any field was changed.
     pub name: String,
     /// The scheme.
     #[cfg_attr(feature = "serde", serde(flatten))]
@@ -165,36 +169,36 @@ pub struct NamedScheme {
 }
 
 impl NamedScheme {
-    /// The scheme of the policy crate that has this name; `None` if none has.
+    /// Finds a scheme of the policy crate by name, or returns `None`.
     pub fn find(name: &str) -> Option<Self> {
         let info = pathweave_policy::find_scheme(name)?;
         Some(NamedScheme { name: name.to_owned(), scheme: (info.make)() })
     }
 }
 
-/// All hosts.
+/// Configuration of all hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostConfig {
     /// Payload of a full packet, 256 to 9000 bytes.
     pub mtu: Bytes,
-    /// How headers are counted.
+    /// Framing by which headers are counted.
     pub framing: Framing,
-    /// What of source routes counts as bytes of packets.
+    /// Parts of a source route that count as bytes of packets.
     pub source_route: RouteBytes,
-    /// What messages are posted as.
+    /// Verb with which messages are posted.
     pub verb: Verb,
     /// Retransmission timer.
     pub rto: RetransmissionConfig,
-    /// The NIC beyond its link, and the host; `None`: it costs no time.
+    /// NIC and host beyond the link. `None`: they cost no time.
     pub nic: Option<NicConfig>,
-    /// The side channel of datagram queue pairs.
+    /// Side channel of datagram queue pairs.
     pub side_channel: SideChannelConfig,
-    /// How long it takes until a host knows what has ended at another one; at least the delay of the shortest link.
-    /// `None`: [`USUAL_TASK_NOTIFICATION`], or that delay where it is longer.
+    /// Delay until a host knows that a task at another host has ended, at least the delay of the shortest link.
+    /// `None`: [`USUAL_TASK_NOTIFICATION`], or the delay of the shortest link if that is longer.
     pub task_notification: Option<Duration>,
 }
 
-/// What a notification takes where nothing else is said: about a small message within a data centre.
+/// Default delay of a task notification: about that of a small message within a data centre.
 pub const USUAL_TASK_NOTIFICATION: Duration = Duration::from_us(1);
 
 impl Default for HostConfig {
@@ -213,7 +217,7 @@ impl Default for HostConfig {
     }
 }
 
-/// The verb that messages are posted with.
+/// Verb with which messages are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
@@ -226,38 +230,42 @@ pub enum Verb {
     Send,
 }
 
-/// When a run ends, besides when everything is done.
+/// Conditions that end a run before all its work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StopConfig {
-    /// At this simulated time.
+    /// Simulated time at which the run ends.
     pub until: Option<Duration>,
-    /// With the window of the look-ahead in which this many events are reached.
+    /// Number of events at which the run ends. The run completes the window in which it reaches the number.
     pub max_events: Option<u64>,
 }
 
-/// What is recorded beyond one record for each flow, job and link.
+/// Observations recorded beyond one record for each flow, job and link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObserveConfig {
-    /// Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of them.
-    /// Default 5 us; 0s: no samples.
+    /// Time between samples of queues, links and hosts. It doubles whenever there are more than `max_samples`
+    /// instants. Default 5 us; 0s disables samples.
     pub interval: Duration,
-    /// Instants kept at most, 2 or more. Default 256.
+    /// Largest number of sampled instants to keep, 2 or more. Default 256.
     pub max_samples: u32,
-    /// Events of each kind kept in full at most; further ones are counted. Default 100000.
+    /// Largest number of events of each kind to keep in full. Further events are only counted. Default 100000.
     pub max_events: u32,
-    /// Messages that are followed over time, 1000 at most: the largest, of equal ones the first. At each sample the rate
-    /// that the policy allows, the bytes in flight, and how the packets that arrived since the last one are spread over
-    /// paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for datagram queue pairs. Default 0.
+    /// Number of messages that are followed over time, at most 1000. The largest messages are followed; of equal
+    /// ones, the first. A sample holds the rate that the policy allows, the bytes in flight, and the distribution
+    /// over paths of the packets that arrived since the sample before. If the scheme has several queue pairs, the
+    /// distribution is over these. Each distribution lists the 32 entries with the most packets. Does not apply to
+    /// datagram queue pairs. Default 0.
     pub flows: u32,
-    /// Numbers of further messages that are followed over time: column `flow` of flows.parquet, which is the same in each run of a
-    /// scenario. With those of `flows` 1000 at most. Default none.
+    /// Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The numbers are
+    /// the same in each run of a scenario. `flows` and `follow` together may select at most 1000 messages. Default:
+    /// none.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub follow: Vec<u32>,
-    /// Count data packets as they leave their hosts, in `summary.json`: the times between packets of a message, and, where
-    /// sources choose paths, the bytes by the length of the path. Not for datagram queue pairs. Default false.
+    /// Collects statistics of data packets that leave their hosts, written to `summary.json`: the gaps between
+    /// packets of a message and, if sources choose paths, the bytes by path length. Does not apply to datagram queue
+    /// pairs. Default false.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub departures: bool,
 }
@@ -276,24 +284,24 @@ impl Default for ObserveConfig {
 }
 
 impl ObserveConfig {
-    /// Time between samples; `None`: no samples.
+    /// Returns the time between samples, or `None` if there are none.
     pub fn sampling(&self) -> Option<Duration> {
         Some(self.interval).filter(|interval| *interval > Duration::ZERO)
     }
-    /// Whether any message is followed.
+    /// Returns true if any message is followed.
     pub(crate) fn follows_any(&self) -> bool {
         self.flows > 0 || !self.follow.is_empty()
     }
 }
 
-/// Which setting a mistake is about: one that is written in the scenario, where others follow from it.
+/// Setting of the scenario that caused an error, from which other settings may follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// `switch.forwarding.kind`, which was set.
+    /// `switch.forwarding.kind`, which was set explicitly.
     Kind,
     /// The scheme of this name.
     Scheme(String),
-    /// Who chooses routes.
+    /// The choice of routes.
     Routing,
     /// The topology.
     Topology,
@@ -303,78 +311,78 @@ pub enum Blame {
     Fault(usize),
 }
 
-/// Why a run cannot start.
+/// Error that prevents a run from starting.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum SimError {
-    /// A value out of its range.
+    /// A switch setting is out of its range.
     #[error("switch.{0}")]
     Switch(ConfigError),
-    /// A fault with a value out of its range.
+    /// A fault has a value out of its range.
     #[error("fault {index}: {error}")]
     Fault {
-        /// Which one, from 0.
+        /// Number of the fault, from 0.
         index: usize,
-        /// What is wrong.
+        /// The invalid value.
         error: ConfigError,
     },
-    /// A fault that names a link or node that does not exist.
+    /// A fault names a link or node that does not exist.
     #[error("fault {index}: {message}")]
     FaultTarget {
-        /// Which one, from 0.
+        /// Number of the fault, from 0.
         index: usize,
-        /// What is wrong, with the nearest name.
+        /// Description of the error, with the most similar name.
         message: String,
     },
-    /// Ranks that cannot make this run together.
+    /// Ranks cannot make this run together.
     #[error("{0}")]
     Ranks(String),
-    /// PFC headroom does not leave any shared buffer.
+    /// PFC headroom leaves no shared buffer.
     #[error(
         "the buffer of {switch} is {buffer}, but PFC headroom alone takes {headroom}; enlarge switch.buffer (or, for an \
          external switch, switch.external.buffer) or set switch.pfc.headroom"
     )]
     BufferTooSmall {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Bytes that headroom takes.
         headroom: Bytes,
-        /// Bytes there are.
+        /// Size of the buffer.
         buffer: Bytes,
     },
-    /// Schemes, routing and what switches do that do not go together.
+    /// Schemes, routing and the load balancing of switches are incompatible.
     #[error("{message}")]
     Forwarding {
-        /// What the mistake is about.
+        /// Setting that caused the error.
         blame: Blame,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
-        /// What to change.
+        /// Change that would resolve the error.
         advice: &'static str,
     },
-    /// What depends on packets, in a run without them.
+    /// A setting requires packets, but the run has none.
     #[error("{message}")]
     Fidelity {
-        /// What the mistake is about.
+        /// Setting that caused the error.
         blame: Blame,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
-        /// What to change.
+        /// Change that would resolve the error.
         advice: String,
     },
-    /// A value of NICs, side channels or notifications out of its range.
+    /// A value of NICs, side channels or task notifications is out of its range.
     #[error("{field} = {value} is not allowed: {allowed}")]
     Nic {
-        /// Which one.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
-        /// What is allowed.
+        /// Permitted values.
         allowed: String,
     },
-    /// Middleboxes that cannot work on this network.
+    /// Middleboxes cannot work on this network.
     #[error("{0}")]
     Middlebox(String),
-    /// Something else about the network.
+    /// Another error of the network.
     #[error("{0}")]
     Network(String),
 }

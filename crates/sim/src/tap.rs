@@ -1,25 +1,25 @@
-//! Watching packets: what arrives at hosts, as it arrives.
+//! Observation of packets as they arrive at hosts.
 
 use pathweave_fabric::Header;
 use pathweave_units::{HostId, Time, TrimmedAt};
 use pathweave_wire::Segment;
 
-/// A packet that has reached a host.
+/// Packet that has reached a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// When its last byte arrived.
+    /// Arrival time of its last byte.
     pub at: Time,
-    /// The host that sent it.
+    /// Host that sent the packet.
     pub from: HostId,
-    /// The host it has reached.
+    /// Host that the packet has reached.
     pub to: HostId,
-    /// What it is.
+    /// Content of the packet.
     pub segment: &'a Segment,
-    /// Switches may mark it.
+    /// True if switches may mark the packet.
     pub ecn_capable: bool,
-    /// A switch has marked it.
+    /// True if a switch has marked the packet.
     pub congestion_experienced: bool,
-    /// Where a switch has taken its payload; `None`: it has it.
+    /// Switch position at which the payload was trimmed, or `None` if the packet has its payload.
     pub trimmed_at: Option<TrimmedAt>,
 }
 
@@ -38,10 +38,10 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// A packet that has reached a host in the window at hand.
+/// Packet that has reached a host in the current window.
 pub(crate) type Seen = (Time, HostId, Header, Segment);
 
-/// Shows a tap what has been seen in a window, in order of time: hosts are run one by one.
+/// Passes the packets of a window to a tap in order of time. Within a window hosts are simulated one by one.
 pub(crate) fn show(tap: &mut dyn Tap, mut seen: Vec<Seen>) {
     seen.sort_by_key(|&(at, to, ..)| (at, to));
     for (at, to, header, segment) in seen {
@@ -49,8 +49,8 @@ pub(crate) fn show(tap: &mut dyn Tap, mut seen: Vec<Seen>) {
     }
 }
 
-/// Is shown every packet that reaches a host, in order of time. Cannot influence the run.
+/// Observer of every packet that reaches a host, in order of time. A tap cannot influence the run.
 pub trait Tap {
-    /// This packet has arrived.
+    /// Called for every packet that has arrived.
     fn arrived(&mut self, arrival: &Arrival<'_>);
 }

@@ -1,6 +1,9 @@
-//! The time of flows by what they wait for. At samples, each message under way is asked what it waits for, and its packets are looked up in
-//! the queues and on the links. So much of the time since the last look as packets of it are at a link is spent there. Nothing
-//! of it is on the way of packets; and looks are left out where they would take more than a small part of the run.
+//! Attribution of the time of flows to the causes that they wait for. At a sample, each sender in progress reports
+//! its cause, and the packets of its messages are located in queues and on links. The time since the previous
+//! examination (a *look*) is divided in proportion to the packets at each link.
+//!
+//! Looks take place outside the packet path. They are skipped if they would take more than a small fraction of
+//! the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,60 +17,62 @@ use pathweave_wire::{Body, Segment};
 use crate::spec::SimSpec;
 use crate::whole::Whole;
 
-/// A link is busy that sends for this share of an interval.
+/// Fraction of an interval that a link must be sending to count as busy.
 pub(crate) const BUSY: f64 = 0.8;
-/// Things that may be looked at for free, and of how many packet-hops another one may.
+/// Number of packets and queue pairs that may be examined at no charge, and number of packet-hops that permit the
+/// examination of one more.
 const FREE_LOOKS: u64 = 2_000_000;
 const HOPS_A_LOOK: u64 = 32;
-/// Messages of a queue pair that are told apart at a look: those behind wait for these.
+/// Number of messages of a queue pair that are examined at a look. Those behind them wait for these.
 const MESSAGES: u32 = 4;
-/// Queue pairs of a host that are asked at a look.
+/// Largest number of queue pairs of a host that are examined at a look.
 const QUEUE_PAIRS: usize = 64;
-/// Flows that records are made of, and of which something is remembered before the least delayed are dropped.
+/// Number of flows with records, and number of flows in memory above which the least delayed are dropped.
 const SLOWEST: usize = 256;
 const REMEMBERED: usize = 1 << 14;
-/// Links of a flow that are remembered.
+/// Largest number of links remembered for a flow.
 const LINKS: usize = 256;
 
-/// A queue pair, by its host and number.
+/// Key of a queue pair: its host and number.
 type Key = (u32, u32);
 
-/// A place that packets are at.
+/// Location of packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 enum Where {
     Queued,
     Paused,
     Travelling,
-    /// Answers on their way back.
+    /// Acknowledgements that travel back to the sender.
     Answering,
 }
 
-/// The packets and queue pairs of this process's nodes at an instant.
+/// Packets and queue pairs of this process's nodes at one instant.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Sight {
     senders: Vec<Sender>,
-    /// Packets of each queue pair by place.
+    /// Number of packets of each queue pair by location and link.
     packets: BTreeMap<(Key, Where, u32), u32>,
     busy: Vec<u32>,
     looked_at: u64,
 }
 
-/// A queue pair with messages under way.
+/// Queue pair with messages in progress.
 #[derive(BorshSerialize, BorshDeserialize)]
 struct Sender {
     key: Key,
     /// The messages.
     flows: Vec<u32>,
-    /// The kind of wait if none of its packets says otherwise.
+    /// Kind of wait, unless the packets determine another.
     kind: u8,
-    /// The port of its host that is stopped, or the first one.
+    /// Stopped port of the host, or its first port.
     port: u32,
-    /// Behind the last port of its host.
+    /// End of the host's range of ports.
     ports_end: u32,
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// Looks at all messages under way and at all packets. `busy`: links that were since the last sample.
+    /// Examines all messages in progress and all packets. `busy` holds the links that were busy since the last
+    /// sample.
     pub(crate) fn sight(&self, busy: Vec<u32>) -> Sight {
         let mut sight = Sight { busy, ..Sight::default() };
         for host in self.hosts() {
@@ -106,7 +111,7 @@ impl<const C: usize> Whole<'_, '_, C> {
                     *sight.packets.entry((key, place, link)).or_default() += 1;
                     sight.looked_at += 1;
                 };
-                // Those that have just left may not have been sent on to the part where they arrive.
+                // Packets that have just left may not have been transferred to the shard where they arrive.
                 for (header, segment) in fabric.travelling_into(port) {
                     add(header, segment, Where::Travelling, fabric.peer(port));
                 }
@@ -123,7 +128,8 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 }
 
-/// The kind of wait of a sender, apart from where its packets are. `stopped`: the reason why a port of its host is stopped.
+/// Returns the kind of wait of a sender without regard to its packets. `stopped` is the reason why a port of its host
+/// is stopped.
 fn kind_of(waiting: Waiting, stopped: Option<Stopped>) -> WaitKind {
     match waiting {
         Waiting::Port => match stopped {
@@ -139,13 +145,13 @@ fn kind_of(waiting: Waiting, stopped: Option<Stopped>) -> WaitKind {
     }
 }
 
-/// The time of a flow so far, by kind of wait.
+/// Time of a flow so far, by kind of wait.
 #[derive(Default)]
 struct Spent {
     parts: BTreeMap<(WaitKind, Option<u32>), u64>,
-    /// Links that its packets were seen at.
+    /// Links at which packets of the flow were found.
     links: BTreeSet<u32>,
-    /// Looks so far, to know who is still under way.
+    /// Number of the last look at which the flow was in progress.
     last_look: u64,
     record: Option<FlowRecord>,
 }
@@ -157,15 +163,15 @@ impl Spent {
     }
 }
 
-/// The packets that were seen at a link.
+/// Packets that were found at a link.
 #[derive(Default)]
 struct AtLink {
     most_senders: u32,
-    /// Packets seen on it, by group.
+    /// Number of packets found on the link, by group.
     of_group: BTreeMap<u16, u64>,
 }
 
-/// The time of all flows so far, by kind of wait; kept where the lead is.
+/// Time of all flows so far, by kind of wait. Kept at the lead.
 #[derive(Default)]
 pub(crate) struct Waits {
     flows: BTreeMap<u32, Spent>,
@@ -176,13 +182,13 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Another interval has passed, after so many packet-hops. Returns whether to look.
+    /// Adds an interval that has passed, after `packet_hops` in all. Returns true if a look is due.
     pub(crate) fn is_due(&mut self, since: Duration, packet_hops: u64) -> bool {
         self.since += since;
         self.looked_at <= FREE_LOOKS + packet_hops / HOPS_A_LOOK
     }
 
-    /// What all ranks have seen. Of no use but at the lead, all but how much it was.
+    /// Adds the observations of all ranks. Ranks other than the lead only count how much was examined.
     pub(crate) fn add(&mut self, spec: &SimSpec, sights: Vec<Sight>, is_lead: bool) {
         let since_ps = std::mem::take(&mut self.since).as_ps();
         self.looked_at += sights.iter().map(|sight| sight.looked_at).sum::<u64>();
@@ -231,7 +237,7 @@ impl Waits {
         }
     }
 
-    /// Drops half of the flows: of those that are over, the ones that were delayed least for their size.
+    /// Drops up to `REMEMBERED / 2` flows that are over, the ones with the least delay relative to their duration.
     fn forget(&mut self) {
         let looks = self.looks;
         let mut over: Vec<(u64, u32)> = Vec::new();
@@ -247,7 +253,7 @@ impl Waits {
         }
     }
 
-    /// Records of flows: those that are remembered are to be known.
+    /// Stores the records of flows that are remembered.
     pub(crate) fn learn(&mut self, records: &[FlowRecord]) {
         for record in records {
             if let Some(spent) = self.flows.get_mut(&record.flow) {
@@ -256,7 +262,7 @@ impl Waits {
         }
     }
 
-    /// The records of the slowest flows, the slowest first.
+    /// Returns the records of the slowest flows, the slowest first.
     pub(crate) fn into_records(self, spec: &SimSpec, end: Time) -> Vec<WaitRecord> {
         let mut flows: Vec<(f64, WaitRecord, Spent)> = Vec::new();
         for (flow, spent) in self.flows {
@@ -311,7 +317,7 @@ impl Spent {
         }
     }
 
-    /// So much time has passed for a message of a queue pair whose packets are there.
+    /// Adds `since_ps` to the time of a message of queue pair `sender`, whose packets are at these locations.
     fn spend(&mut self, sender: &Sender, packets: &[(Where, u32, u32)], busy: &BTreeSet<u32>, since_ps: u64) {
         let data = || packets.iter().filter(|(place, ..)| *place != Where::Answering);
         for &(_, link, _) in data() {
@@ -333,7 +339,7 @@ impl Spent {
         if all == 0 {
             let answered = packets.iter().any(|(place, ..)| *place == Where::Answering);
             let kind = match kind {
-                // What it has sent was lost, or its answers were.
+                // The packets or their acknowledgements were lost.
                 WaitKind::Travel | WaitKind::Window if !answered => WaitKind::Silence,
                 other => other,
             };
@@ -354,10 +360,11 @@ impl Spent {
         self.held_back(kind, busy, left);
     }
 
-    /// Time in which it may not send, with nothing of it in a queue: because of a busy link, if it crosses one.
+    /// Adds time in which the message may not send and has no packet in a queue. The time counts for a busy link that
+    /// the message crosses, if any.
     fn held_back(&mut self, kind: WaitKind, busy: &BTreeSet<u32>, ps: u64) {
         let by_network = matches!(kind, WaitKind::Control | WaitKind::Credit);
-        // Of several, the one that it waited at longest.
+        // Of several busy links, the one at which the message waited longest counts.
         let waited = |link: u32| self.parts.get(&(WaitKind::Queue, Some(link))).copied().unwrap_or(0);
         let full = self.links.iter().copied().filter(|link| by_network && busy.contains(link));
         match full.max_by_key(|&link| (waited(link), u32::MAX - link)) {

@@ -1,5 +1,5 @@
-//! The ways of messages through the network without their packets, for models of a coarser grain: the same routes, hashes and
-//! random streams that packets have.
+//! Routes of messages through the network without packets, for coarser models. Routes, hashes and random streams are
+//! those of the packet simulation.
 
 use pathweave_execution::{ConnId, Connections};
 use pathweave_fabric::config::{ForwardingConfig, Shares};
@@ -22,25 +22,25 @@ use crate::shard::queue_pair_numbers;
 use crate::spec::{RouteChoice, SimError, SimSpec};
 use crate::weights::Weights;
 
-/// A network as packets would find it, of a run whose switches choose routes and have at most one data class.
+/// Network of a run whose switches choose routes and have at most one data class.
 pub struct Ways<'a> {
     spec: &'a SimSpec,
     network: Network<2>,
     forwarding: ForwardingConfig,
-    /// By connection: the numbers of its first queue pair at both ends.
+    /// Numbers of the first queue pair at both ends of each connection.
     queue_pairs: Vec<[u32; 2]>,
     changes: Vec<ScheduledChange>,
 }
 
 impl<'a> Ways<'a> {
-    /// Of the whole network, at the start; and which messages share queue pairs, of which `Q` is how the caller names
-    /// both ends.
+    /// Builds the whole network in its initial state, and the assignment of messages to queue pairs. `Q` is the
+    /// caller's type for the two ends of a queue pair.
     ///
     /// # Errors
-    /// What the packet engine refuses, too.
+    /// Errors that the packet simulation returns, too.
     ///
     /// # Panics
-    /// Routes are not the switches' to choose, or there are several data classes.
+    /// Panics if switches do not choose the routes, or if there are several data classes.
     pub fn new<Q>(spec: &'a SimSpec) -> Result<(Self, Connections<Q>), SimError> {
         assert!(matches!(spec.routing, RouteChoice::Switches), "switches choose the routes");
         assert!(spec.switch.classes() <= 2, "there is one data class");
@@ -56,22 +56,22 @@ impl<'a> Ways<'a> {
         Ok((Ways { spec, network, forwarding: switch.forwarding, queue_pairs, changes }, connections))
     }
 
-    /// What all switches do to balance load, with what schemes ask of them.
+    /// Returns the load balancing of all switches, with the requirements of schemes.
     pub fn forwarding(&self) -> &ForwardingConfig {
         &self.forwarding
     }
 
-    /// Egress ports by link and node; each is a direction of a link.
+    /// Returns the egress ports by link and node. Each is a direction of a link.
     pub fn ports(&self) -> &PortMap {
         &self.network.map
     }
 
-    /// The node a port belongs to and the one at the far end.
+    /// Returns the node that owns a port and the node at the far end.
     pub fn ends(&self, port: PortId) -> (u32, u32) {
         self.network.fabric.ends(port)
     }
 
-    /// Next hops, as of when routing last looked.
+    /// Returns the next hops as of the last time routing was updated.
     pub fn routing(&self) -> &Routing {
         match &self.network.routes {
             ChosenRoutes::Switches(routing) => routing,
@@ -79,25 +79,25 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Whether no fault holds a link down, and its rate.
+    /// Returns true if no fault holds the link down, and the link's rate.
     pub fn link(&self, link: LinkId) -> (bool, Rate) {
         let (rate, _) = self.network.fabric.link(self.network.port(link));
         (self.network.links_down[link.index()] == 0, rate)
     }
 
-    /// The hops of a shortest path; `None`: there is no way.
+    /// Returns the profile of a shortest path, or `None` if there is no route.
     pub fn profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
         self.network.routes.profiles(&self.spec.topology, src, dst).into_iter().next()
     }
 
-    /// The egress ports of packets on this path, from the sending host on. `None`: they do not arrive.
+    /// Returns the egress ports of packets on this path, from the sending host on, or `None` if they do not arrive.
     pub fn route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
         let ports = self.network.port_set(&self.spec.topology, src, dst)?;
         let first = self.network.port_of(src, ports, path);
         self.network.fabric.hashed_route_from(first, (src, dst), path)
     }
 
-    /// What chooses the path of a queue pair's messages; `None`: there is no way to the receiver.
+    /// Returns the chooser of paths for the messages of a queue pair, or `None` if there is no route to the receiver.
     pub fn chooser(
         &self,
         conn: ConnId,
@@ -124,8 +124,8 @@ impl<'a> Ways<'a> {
         Some(Chooser { policy, rng, shared, next_message: 0, packet_bytes: full_and_ack_bytes(&spec.host).0 })
     }
 
-    /// Hands on what tells how many bits a second get through from a node to the switch of a host by one of the node's
-    /// ports; nothing gets through a link that is down.
+    /// Calls `body` with a function of a node, one of its ports, and a host. The function returns the rate, in bits
+    /// per second, that reaches the host's switch by this port. A link that is down carries nothing.
     pub fn with_capacities<R>(
         &self,
         body: impl FnOnce(&mut dyn FnMut(NodeId, u16, HostId) -> u64) -> R,
@@ -140,12 +140,12 @@ impl<'a> Ways<'a> {
         body(&mut |node, port, dst| weights.through(self.routing(), node, port, dst))
     }
 
-    /// What happens to the network, in order of time.
+    /// Returns the changes of the network, ordered by time.
     pub fn changes(&self) -> &[ScheduledChange] {
         &self.changes
     }
 
-    /// A change comes about. One that only packets notice does nothing.
+    /// Applies a change. Changes that affect only packets have no effect.
     pub fn apply(&mut self, now: Time, change: NetworkChange) {
         let network = &mut self.network;
         match change {
@@ -165,7 +165,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// The policy of a queue pair, asked for nothing but the paths of its messages.
+/// Policy of a queue pair, used only to choose the paths of its messages.
 pub struct Chooser {
     policy: AnyPolicy,
     rng: Rng,
@@ -175,12 +175,12 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// The path of the first packet of the next message, on an idle network.
+    /// Returns the path of the first packet of the next message on an idle network.
     pub fn next_path(&mut self) -> PathId {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         let msn = self.next_message;
         self.next_message += 1;
-        // Each message long after the one before, so that no pacing holds it up.
+        // Messages are far apart in time, so that no pacing delays them.
         let now = Time::from_us(u64::from(msn) * 1_000_000);
         let (payload_bytes, wire_bytes, psn) = (0, self.packet_bytes, u64::from(msn));
         let want = Want {
@@ -193,7 +193,7 @@ impl Chooser {
             inflight_bytes: 0,
             egress: Egress::ONE,
         };
-        // With nothing in flight a policy may pace, or ask for a packet of its own first; the path is the same.
+        // With nothing in flight a policy may still pace, or first ask for a packet of its own. The path is the same.
         let path = match self.policy.poll_send(now, &want, &mut cx) {
             Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. } => path,
             Grant::At(_) | Grant::Blocked => return PathId(0),

@@ -1,17 +1,17 @@
-//! Shares of next hops by the capacity behind them, as WCMP has them (Zhou et al., "WCMP: Weighted Cost Multipathing for
-//! Improved Fairness in Data Centers", EuroSys 2014): a port is in the table as often as its weight says.
+//! Weights of next hops by the capacity behind them, as in WCMP (Zhou et al., "WCMP: Weighted Cost Multipathing for
+//! Improved Fairness in Data Centers", EuroSys 2014). A port appears in the table as often as its weight.
 
 use pathweave_topo::{NextHops, NodeId, Routing};
 use pathweave_units::HostId;
 
 use crate::routes::View;
 
-/// Weights by what can get through to the switch of the destination.
+/// Weights by the rate that reaches the destination's switch.
 pub(crate) struct Weights<'a> {
     view: &'a View<'a>,
     most_entries: u32,
-    /// Bits per second that get through from a switch to a host's switch: by (host, switch). Only looked up, never
-    /// iterated: its order cannot leak.
+    /// Rate in bits per second that reaches a host's switch from another switch, by (host, switch). The map is never
+    /// iterated, so its order cannot affect results.
     capacity: foldhash::HashMap<(HostId, NodeId), u64>,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Weights<'a> {
         Weights { view, most_entries, capacity: foldhash::HashMap::default() }
     }
 
-    /// The next hops of a switch, each as often as it has shares.
+    /// Returns the next hops of a switch, each repeated as often as it has shares.
     pub(crate) fn entries(
         &mut self,
         routing: &Routing,
@@ -33,13 +33,14 @@ impl<'a> Weights<'a> {
         hops.iter().zip(shares).flat_map(|(port, share)| std::iter::repeat_n(port, share as usize)).collect()
     }
 
-    /// What gets through to a host's switch by a port.
+    /// Returns the rate, in bits per second, that reaches the switch of `dst` by a port.
     pub(crate) fn through(&mut self, routing: &Routing, switch: NodeId, port: u16, dst: HostId) -> u64 {
         let port = self.view.topology.ports(switch)[usize::from(port)];
         (self.view.rate)(port.link).as_bps().min(self.from(routing, port.peer, dst))
     }
 
-    /// What gets through from a node to a host's switch: no limit where it is that switch.
+    /// Returns the rate, in bits per second, that reaches the switch of `dst` from a node. Unlimited if the node is
+    /// that switch.
     fn from(&mut self, routing: &Routing, node: NodeId, dst: HostId) -> u64 {
         let topology = self.view.topology;
         if topology.is_host(node) || topology.ports(dst.into()).iter().any(|port| port.peer == node) {
@@ -48,7 +49,7 @@ impl<'a> Weights<'a> {
         if let Some(&known) = self.capacity.get(&(dst, node)) {
             return known;
         }
-        // Shortest paths never come back, so this ends.
+        // Shortest paths contain no cycle, so the recursion ends.
         let through = |sum: u64, port| sum.saturating_add(self.through(routing, node, port, dst));
         let sum = routing.next_hops(node, dst).iter().fold(0, through);
         self.capacity.insert((dst, node), sum);
@@ -56,8 +57,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Whole shares in the ratio of the weights, at most `most` of them together but one for each weight: reduced by what
-/// all have in common, then rounded.
+/// Returns integer shares in the ratio of the weights, at most `most` in total but at least one for each weight. The
+/// weights are divided by their greatest common divisor, then rounded.
 fn shares(weights: &[u64], most: u32) -> Vec<u32> {
     let common = weights.iter().fold(0, |a, &b| gcd(a, b)).max(1);
     let reduced: Vec<u64> = weights.iter().map(|weight| weight / common).collect();
@@ -92,8 +93,8 @@ mod tests {
         assert_eq!(shares(&[70, 30, 33], 10), [5, 2, 2]);
     }
 
-    /// How often each port of a switch is in the entries for a host, where links named in `slow` have a quarter of the
-    /// rate.
+    /// Returns the number of times that each port of a switch appears in the entries for a host. Links named in
+    /// `slow` have a quarter of their rate.
     fn of(topology: &Topology, switch: &str, dst: u32, slow: &[&str]) -> Vec<(u16, usize)> {
         let slow: Vec<_> = slow.iter().map(|name| topology.link_by_name(name).unwrap()).collect();
         let rate = |link| {
@@ -111,18 +112,19 @@ mod tests {
 
     #[test]
     fn a_slow_link_behind_a_spine_counts_as_one_before_it() {
-        // Two hosts a leaf, so uplinks are ports 2 to 4.
+        // Two hosts on each leaf, so uplinks are ports 2 to 4.
         let topology = LeafSpine::new(3, 3, 2).build(Path::new(".")).unwrap();
         assert_eq!(of(&topology, "leaf0", 5, &[]), [(2, 1), (3, 1), (4, 1)]);
         assert_eq!(of(&topology, "leaf0", 5, &["leaf0-spine1"]), [(2, 4), (3, 1), (4, 4)]);
         assert_eq!(of(&topology, "leaf0", 5, &["leaf2-spine1"]), [(2, 4), (3, 1), (4, 4)]);
-        // Not on the way to leaf 1.
+        // The slow link is not on a route to leaf 1.
         assert_eq!(of(&topology, "leaf0", 3, &["leaf2-spine1"]), [(2, 1), (3, 1), (4, 1)]);
     }
 
     #[test]
     fn in_three_tiers_capacities_add_up() {
-        // A 4-ary fat tree: host 15 is in the last pod, behind tor7. One of the two cores of agg0 has a slow link there.
+        // In a 4-ary fat tree, host 15 is in the last pod, behind tor7. One of the two core switches of agg0 has a
+        // slow link to that pod.
         let topology = FatTree::k_ary(4).build(Path::new(".")).unwrap();
         let routing = Routing::compute_table(&topology, &|_| true);
         let tor = topology.node_by_name("tor0").unwrap();
@@ -133,8 +135,8 @@ mod tests {
         let last = topology.ports(core)[usize::from(routing.next_hops(core, HostId(15)).get(0))].peer;
         let name = |node| topology.node_name(node).into_owned();
         let slow = format!("{}-{}", name(last), name(core));
-        // One core gives a quarter, the other all: 5 to 4 * 2, both limited by the uplink itself, which is as fast as
-        // one of the links above.
+        // One core switch contributes a quarter of the rate, the other all: 5 to 4 * 2. Both are limited by the
+        // uplink itself, which is as fast as one of the links above.
         assert_eq!(of(&topology, "tor0", 15, &[&slow]), [(up[0], 1), (up[1], 1)]);
         assert_eq!(of(&topology, &name(agg), 15, &[&slow]).iter().map(|e| e.1).collect::<Vec<_>>(), [1, 4]);
     }

@@ -1,5 +1,5 @@
-//! A run between two windows, when all parts of it are at rest: what concerns several of them. Of a run over several processes
-//! these are the parts of one; the node that is asked for may belong to another.
+//! All shards of this process, locked between two windows. Operations that span several shards live here. In a run
+//! over several processes, a node may belong to another process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,23 +13,23 @@ use crate::mail::Boxes;
 use crate::pulse::Pulse;
 use crate::shard::Shard;
 
-/// All parts of a run that are in this process.
+/// All shards of a run that are in this process.
 pub(crate) struct Whole<'s, 'a, const C: usize> {
     pub(crate) shards: Vec<MutexGuard<'s, Shard<'a, C>>>,
     pub(crate) boxes: &'s Boxes,
-    /// The number of the first of them.
+    /// Number of the first shard of this process.
     first: u16,
 }
 
 impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
-    /// To be called between rounds, and dropped before the next.
+    /// Locks all shards. Must be called between rounds and dropped before the next round.
     pub(crate) fn new(shards: &'s [Mutex<Shard<'a, C>>], boxes: &'s Boxes) -> Self {
         let shards: Vec<_> =
             shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner)).collect();
         Whole { first: shards[0].place.number, shards, boxes }
     }
 
-    /// Where in `shards` the part of a node is, if it is here.
+    /// Returns the index in `shards` of the shard that owns `node`, if this process runs it.
     #[inline]
     fn index_of(&self, node: u32) -> Option<usize> {
         let part = self.shards[0].place.part_of(node);
@@ -37,39 +37,40 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         (index < self.shards.len()).then_some(index)
     }
 
-    /// The part of a node, if it is here.
+    /// Returns the shard that owns the node, if this process runs it.
     pub(crate) fn at_node(&mut self, node: u32) -> Option<&mut Shard<'a, C>> {
         let index = self.index_of(node)?;
         Some(&mut self.shards[index])
     }
 
-    /// The part of a host, if it is here.
+    /// Returns the shard that owns the host, if this process runs it.
     pub(crate) fn at(&mut self, host: HostId) -> Option<&mut Shard<'a, C>> {
         self.at_node(host.0)
     }
 
-    /// The part of the node that a port belongs to, if it is here.
+    /// Returns the shard that owns the node of a port, if this process runs it.
     pub(crate) fn at_port(&mut self, port: PortId) -> Option<&mut Shard<'a, C>> {
         let (node, _) = self.shards[0].network.fabric.ends(port);
         self.at_node(node)
     }
 
-    /// The part of a node, to look at.
+    /// Returns the shard that owns the node for reading, if this process runs it.
     pub(crate) fn part_of(&self, node: u32) -> Option<&Shard<'a, C>> {
         Some(&self.shards[self.index_of(node)?])
     }
 
-    /// A host, in the part where it is run.
+    /// Returns a host, if this process runs it.
     pub(crate) fn host(&self, host: HostId) -> Option<&Host> {
         Some(&self.part_of(host.0)?.hosts[host.index()])
     }
 
-    /// All that are run here, by number.
+    /// Iterates over all hosts that this process runs, ordered by number.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
         (0..self.shards[0].spec.topology.hosts()).filter_map(|host| self.host(HostId(host)))
     }
 
-    /// How far these parts have come, of which `barriers` have been taken.
+    /// Returns the progress of these shards. `barriers` holds steps of barriers that have already been taken from
+    /// them.
     pub(crate) fn pulse(&self, barriers: &[(Time, Step)]) -> Pulse {
         let mut pulse = Pulse {
             next: Time::MAX,
@@ -100,17 +101,17 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         pulse
     }
 
-    /// Packets put on links here so far.
+    /// Number of packets put on links by these shards so far.
     pub(crate) fn packet_hops(&self) -> u64 {
         self.shards.iter().map(|shard| shard.network.fabric.packet_hops()).sum()
     }
 
-    /// Events so far.
+    /// Number of events so far.
     pub(crate) fn events(&self) -> u64 {
         self.shards.iter().map(|shard| shard.events()).sum()
     }
 
-    /// Has every part take in what was sent to it.
+    /// Delivers to every shard the events that were sent to it.
     pub(crate) fn deliver(&mut self) {
         for window in 0..2 {
             for shard in &mut self.shards {
@@ -119,14 +120,15 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         }
     }
 
-    /// Puts what has come about between windows into the mail boxes, as if it had in a window of even number.
+    /// Puts events caused between windows into the mailboxes, in the slots of even windows.
     pub(crate) fn send_out(&mut self) {
         for shard in &mut self.shards {
             shard.send_out(self.boxes, 0);
         }
     }
 
-    /// Has every part take in what was sent between windows, so that it is known where it belongs before the next one begins.
+    /// Delivers events sent between windows, so that their times are known to the owning shards before the next
+    /// window begins.
     pub(crate) fn take_in(&mut self) {
         self.deliver();
         for shard in &mut self.shards {
@@ -135,14 +137,15 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         }
     }
 
-    /// Takes the steps of barriers from all parts but the first of the run, where barriers are.
+    /// Takes the steps of barriers from all shards but the first of the run, which keeps the barriers.
     pub(crate) fn take_barriers(&mut self) -> Vec<(Time, Step)> {
         let others = self.shards.iter_mut().filter(|shard| shard.place.number > 0);
         others.flat_map(|shard| shard.traffic.execution.take_barriers()).collect()
     }
 
-    /// Adds steps of barriers to the first part of the run, if that is here, and does what they are due to do before `end`, up
-    /// to which all hosts have been run. Returns what hosts are to be told of it.
+    /// Adds steps of barriers to the first shard of the run, if this process runs it. With `end`, up to which all
+    /// hosts have been simulated, also executes the barrier steps due before it. Returns the steps to deliver to
+    /// hosts.
     pub(crate) fn settle_barriers(&mut self, barriers: Vec<(Time, Step)>, end: Option<Time>) -> Vec<Due> {
         let first = &mut self.shards[0];
         let number = first.place.number;
@@ -159,7 +162,7 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         news
     }
 
-    /// Tells the hosts that are here what barriers have led to.
+    /// Delivers steps that barriers have caused to the hosts of this process.
     pub(crate) fn tell(&mut self, news: &[Due]) {
         for due in news {
             if let Some(shard) = self.at(due.host) {

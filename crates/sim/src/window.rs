@@ -1,4 +1,4 @@
-//! A window of simulated time: first the hosts, then the fabric.
+//! Execution of one window of simulated time: first the hosts, then the fabric.
 
 use pathweave_fabric::{ARRIVALS_AHEAD, prefetch_line};
 use pathweave_transport::Warm;
@@ -11,10 +11,11 @@ use crate::mail::Boxes;
 use crate::partition::Place;
 use crate::shard::Shard;
 
-/// Packets of a port that are loaded ahead of a host's window; those behind them are while it goes on.
+/// Number of packets of a port that are prefetched ahead of a host's window. Packets behind them are loaded during
+/// the window.
 const PACKETS: usize = ARRIVALS_AHEAD as usize;
 
-/// The processor's caches, for endpoints.
+/// Prefetcher of the processor's caches, for endpoints.
 struct Cache;
 
 impl Warm for Cache {
@@ -25,7 +26,8 @@ impl Warm for Cache {
 }
 
 impl<const C: usize> Shard<'_, C> {
-    /// Simulates a window, the `window`-th, with what others have sent in the one before, and sends them what concerns them.
+    /// Simulates window number `window`, which ends at `end`. Takes the events that others sent in the window before,
+    /// and sends its own.
     pub(crate) fn round(&mut self, end: Time, boxes: &Boxes, window: usize) {
         self.take_in(boxes, window + 1);
         self.run_window(end);
@@ -33,7 +35,7 @@ impl<const C: usize> Shard<'_, C> {
         self.look_ahead();
     }
 
-    /// Takes in what others have sent in a window.
+    /// Takes the events that other shards sent in a window.
     pub(crate) fn take_in(&mut self, boxes: &Boxes, window: usize) {
         let Place { number, parts, .. } = self.place;
         for from in (0..parts).filter(|from| *from != number) {
@@ -46,22 +48,22 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Sends what concerns others.
+    /// Sends events to other shards.
     pub(crate) fn send_out(&mut self, boxes: &Boxes, window: usize) {
         if !self.place.is_all() {
             self.sent_due = self.outbox.send(self.place.number, boxes, window, &mut self.network.fabric);
         }
     }
 
-    /// Reckons anew when the next thing happens here.
+    /// Recomputes the time of the next event of this shard.
     pub(crate) fn look_ahead(&mut self) {
         let execution = &self.traffic.execution;
         self.next =
             execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due()).min(self.sent_due);
     }
 
-    /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches no other host in it.
-    /// Packets, and all else that one host does to another, take longer.
+    /// Simulates everything before `end`, hosts first and one by one. The actions of a host cannot reach another host
+    /// in the same window, because packets and all other effects take longer than a window.
     fn run_window(&mut self, end: Time) {
         self.windows.end = end;
         while let Some(due) = self.traffic.execution.root_before(end) {
@@ -92,8 +94,8 @@ impl<const C: usize> Shard<'_, C> {
         self.windows.active = active;
     }
 
-    /// Executes what happens at a host up to `last`, in order of time; at one instant arrivals, then the transmitter, then
-    /// timers.
+    /// Executes the events of a host up to `last`, in order of time. At one instant, arrivals come first, then the
+    /// transmitter, then timers.
     #[inline]
     fn run_host(&mut self, host: usize, last: Time) {
         let due = loop {
@@ -120,27 +122,27 @@ impl<const C: usize> Shard<'_, C> {
         self.network.fabric.set_host_due(HostId(host as u32), due);
     }
 
-    /// Begins to load endpoint, NIC and ports of a host.
+    /// Prefetches the endpoint, NIC and ports of a host.
     #[inline(always)]
     fn load_host(&self, host: HostId) {
         self.hosts[host.index()].warm(&mut Cache);
         self.network.fabric.prefetch_host(self.network.map.ports(host.0));
     }
 
-    /// Then the packets that arrive, and the queue pair that sends next.
+    /// Prefetches the arriving packets and the queue pair that sends next.
     #[inline(always)]
     fn load_packets(&self, host: HostId) {
         self.network.fabric.prefetch_arrivals(self.network.map.ports(host.0));
         self.hosts[host.index()].endpoint.warm_next(&mut Cache);
     }
 
-    /// Then what they carry.
+    /// Prefetches the contents of arriving packets.
     #[inline(always)]
     fn load_contents(&self, host: HostId, packets: usize) {
         self.network.fabric.prefetch_contents(self.network.map.ports(host.0), packets);
     }
 
-    /// Then the queue pairs they belong to.
+    /// Prefetches the queue pairs of arriving packets.
     #[inline(always)]
     fn load_queue_pairs(&self, host: HostId, packets: usize) {
         for port in self.network.map.ports(host.0) {
@@ -150,7 +152,7 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Then what those keep of each packet.
+    /// Prefetches the state that these queue pairs hold for each packet.
     #[inline(always)]
     fn load_depths(&self, host: HostId, packets: usize) {
         let endpoint = &self.hosts[host.index()].endpoint;
@@ -182,7 +184,7 @@ mod tests {
     use crate::runner::Runner;
     use crate::spec::{NamedScheme, SimSpec};
 
-    /// Queues of a few packets at which switches trim.
+    /// Sets queue limits of a few packets, at which switches trim.
     fn trimming(mut spec: SimSpec) -> SimSpec {
         spec.switch.pfc.enabled = false;
         spec.switch.trim.enabled = true;
@@ -199,7 +201,7 @@ mod tests {
         SimSpec { faults, ..SimSpec::new("test", topology, graph, scheme) }
     }
 
-    /// What one rank has in the end.
+    /// Runs one rank. Returns its state at the end.
     fn play<'a>(
         spec: &'a SimSpec,
         seed: Option<u64>,
@@ -214,8 +216,9 @@ mod tests {
         runner.run(&mut Quiet)
     }
 
-    /// The outcome, with hosts run in the order of their numbers for as long as windows may be, or in a random order in
-    /// windows of random lengths; nodes divided at random among so many parts, a thread each, and these among ranks.
+    /// Returns the outcome of a run. With `seed`, hosts run in random order, in windows of random length. Without it
+    /// they run in the order of their numbers, in the longest windows. Nodes are divided at random among `parts`
+    /// shards, with a thread each, and the shards among `ranks`.
     fn outcome(spec: &SimSpec, seed: Option<u64>, parts: u16, ranks: u16) -> (u64, String) {
         let mut rng = Rng::for_component(seed.unwrap_or(0), "parts", u64::from(parts));
         let nodes = spec.topology.nodes();
@@ -243,8 +246,8 @@ mod tests {
         (result.info.digest, format!("{:?}", (result.flows, result.jobs)))
     }
 
-    /// What a host does in a window reaches no other host in it: neither the order of hosts nor where windows end shows, nor
-    /// which thread of which rank runs which node.
+    /// Actions of a host reach no other host in the same window. Results therefore depend neither on the order of
+    /// hosts, nor on the ends of windows, nor on the assignment of nodes to threads and ranks.
     #[test]
     fn neither_the_order_of_hosts_nor_windows_nor_threads_nor_ranks_show() {
         let permutation = |size, repetitions| {

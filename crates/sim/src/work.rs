@@ -1,4 +1,4 @@
-//! The workload in motion: posting messages as they become due, noting how they end.
+//! Execution of the workload: posts messages as they become due, and records how they end.
 
 use pathweave_execution::{
     Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
@@ -22,7 +22,7 @@ use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
 
 impl<const C: usize> Shard<'_, C> {
-    /// Does what is due at a host beside packets, transmitter and timers.
+    /// Handles the items due at a host besides packets, transmitter and timers.
     pub(crate) fn on_agenda(&mut self, now: Time, host: usize) {
         while let Some(item) = self.hosts[host].pop_due(now) {
             match item {
@@ -45,7 +45,7 @@ impl<const C: usize> Shard<'_, C> {
         self.take_news();
     }
 
-    /// Enters what has become known of tasks at the hosts that it concerns.
+    /// Enters new steps of tasks at the hosts concerned.
     #[inline]
     pub(crate) fn take_news(&mut self) {
         while let Some(due) = self.traffic.execution.news() {
@@ -56,13 +56,13 @@ impl<const C: usize> Shard<'_, C> {
     #[cold]
     fn enter(&mut self, Due { at, host, step }: Due) {
         match step {
-            // It comes from another host.
+            // The notification comes from another host.
             Step::Told { .. } => self.mail(at, host, Rank::Step(step), Item::Step(step)),
             Step::Computed(_) | Step::Begin(_) => self.later(at, host, Item::Step(step)),
         }
     }
 
-    /// One host does something to another.
+    /// Sends an item from one host to another.
     pub(crate) fn mail(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         debug_assert!(at >= self.windows.end, "{item:?} would reach host {} in the window at hand", to.0);
         if self.place.has(to.0) {
@@ -72,14 +72,14 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Something is due at a host of this part.
+    /// Adds an item to the agenda of a host of this shard.
     pub(crate) fn deliver_due(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         let alarm = self.hosts[to.index()].push_due(at, rank, item);
         self.next = self.next.min(alarm);
         self.network.fabric.host_due_by(to, alarm);
     }
 
-    /// A host does something later.
+    /// Adds an item that a host schedules for itself.
     pub(crate) fn later(&mut self, at: Time, host: HostId, item: Item) {
         let alarm = self.hosts[host.index()].put_off(at, item);
         self.network.fabric.host_due_by(host, alarm);
@@ -95,7 +95,7 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// The NIC has the work request of a message that was posted at `posted`.
+    /// Issues the work request of a message that was posted at `posted` and has reached the NIC.
     fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.traffic.execution.connections.of(flow);
@@ -162,13 +162,13 @@ impl<const C: usize> Shard<'_, C> {
         self.after_input(now, src);
     }
 
-    /// Tells the receiver of a message that was posted, ahead of its first packet.
+    /// Announces a posted message to its receiver, ahead of its first packet.
     pub(crate) fn announce(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
         let dst = self.spec.graph.messages()[flow as usize].dst;
         self.mail(now + self.windows.longest, dst, Rank::Expect(flow), Item::Expect { flow, opening });
     }
 
-    /// A message is to come.
+    /// Registers a message that is about to arrive.
     fn expect(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
         self.note_context(flow, Side::Receiver, true);
         let message = self.spec.graph.messages()[flow as usize];
@@ -196,25 +196,25 @@ impl<const C: usize> Shard<'_, C> {
         self.traffic.execution.expected(flow, parts as u16);
     }
 
-    /// What both ends of a connection are made from.
+    /// Returns the parameters from which both ends of a connection are created.
     fn opening(&self, conn: ConnId, paths: &[PathProfile]) -> Opening {
         let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
         self.network.opening(self.spec, scheme, paths)
     }
 
-    /// The policy of a connection's queue pairs, fit for the fabric.
+    /// Returns the policy of a connection's queue pairs, adapted to the fabric.
     fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
         let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
         self.network.policy(self.spec, scheme, opening)
     }
 
-    /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
+    /// Returns the numbers of a connection's queue pair at both ends, which are known before it exists.
     pub(crate) fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
         let [at_src, at_dst] = self.traffic.queue_pairs[conn as usize];
         (QpNum(at_src + u32::from(index)), QpNum(at_dst + u32::from(index)))
     }
 
-    /// Makes the queue pairs at the sender of a connection.
+    /// Creates the queue pairs at the sender of a connection.
     fn open_sender(&mut self, now: Time, conn: ConnId, opening: &Opening, paths: &[PathProfile]) {
         debug_assert!(!paths.is_empty());
         let connection = &self.traffic.execution.connections[conn];
@@ -226,7 +226,7 @@ impl<const C: usize> Shard<'_, C> {
         self.traffic.execution.connections[conn].queue_pairs = queue_pairs;
     }
 
-    /// Makes the queue pairs at the receiver of a connection.
+    /// Creates the queue pairs at the receiver of a connection.
     fn open_receiver(&mut self, now: Time, conn: ConnId, opening: &Opening) {
         let connection = &self.traffic.execution.connections[conn];
         let (src, dst) = (connection.src, connection.dst);
@@ -251,7 +251,7 @@ impl<const C: usize> Shard<'_, C> {
         let wished = scheme.paths_over(leading.count_ones() as u16);
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, wished), ..opening.env };
         let policy = self.policy(conn, opening);
-        // Its own, of which it grants a share.
+        // Total rate of the receiver's own ports, of which it grants a share.
         let line = rate_of_ports(&spec.topology, own, leading);
         if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
             let change = PortChange::Leads { to: peer, ports: leading };
@@ -284,15 +284,15 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// All bytes of one queue pair's share of a message have arrived.
+    /// Handles the arrival of all bytes of one queue pair's share of a message.
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
         let flow = self.hosts[host].incoming[&qp][msn as usize];
-        // The host hears of it when its NIC has told.
+        // The host detects the delivery after the NIC's completion has crossed PCIe.
         let nic = self.spec.host.nic.as_ref();
         self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow, bytes);
     }
 
-    /// A message, or the share of one queue pair in it, of so many bytes, has arrived.
+    /// Records the arrival of a message, or of one queue pair's share of it, of `bytes`.
     pub(crate) fn delivered(&mut self, now: Time, flow: u32, bytes: u64) {
         if !self.traffic.execution.part_delivered(now, flow, bytes) {
             return;
@@ -312,7 +312,7 @@ impl<const C: usize> Shard<'_, C> {
         self.take_news();
     }
 
-    /// The sender knows how one queue pair's share of a message ended.
+    /// Handles the completion of one queue pair's share of a message at the sender.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
         let flow = wr_id as u32;
         let completed = self.traffic.execution.part_completed(now, flow, status);
@@ -358,7 +358,7 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// The sender is done with a connection.
+    /// Closes the receiving end of a connection that the sender has finished.
     fn close_receiver(&mut self, conn: ConnId) {
         let connection = &self.traffic.execution.connections[conn];
         let (dst, group) = (connection.dst, connection.group);
@@ -368,7 +368,7 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// The run is over: what did not end takes the counters of its connection.
+    /// Assigns, at the end of the run, the counters of each open connection to its unfinished message.
     pub(crate) fn settle_open(&mut self) {
         let Shard { traffic, hosts, spec, .. } = self;
         let Traffic { execution, queue_pairs: numbers, .. } = traffic;
@@ -389,7 +389,7 @@ impl<const C: usize> Shard<'_, C> {
     }
 }
 
-/// What the sender of a connection has counted.
+/// Returns the counters of a connection's sender.
 fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderTally {
     let mut tally = SenderTally::default();
     for &(at_src, _) in &connection.queue_pairs {
@@ -399,7 +399,7 @@ fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderTall
     tally
 }
 
-/// What the receiver of a connection has counted, whose queue pairs there have numbers from `first` on.
+/// Returns the counters of a connection's receiver, whose queue pairs there have numbers from `first` on.
 fn receiver_tally(receiver: &Host, first: u32, queue_pairs: u16) -> ReceiverTally {
     let mut tally = ReceiverTally::default();
     for number in first..first + u32::from(queue_pairs) {

@@ -1,4 +1,4 @@
-//! What things weigh. `cargo test -p pathweave-sim --test memory -- --nocapture` prints it.
+//! Memory use of the data structures. `cargo test -p pathweave-sim --test memory -- --nocapture` prints the sizes.
 
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 
@@ -20,7 +20,7 @@ use support::{permutation, spec};
 
 const HOSTS: u32 = 1_024;
 
-/// Bytes on the heap that what `make` returns holds.
+/// Returns the value that `make` creates, and the heap bytes that the value holds.
 fn held<T>(make: impl FnOnce() -> T) -> (T, u64) {
     let mut made = None;
     let info = measure(|| made = Some(make()));
@@ -38,7 +38,7 @@ fn sizes_of_what_is_many() {
     assert!(size_of::<AnyPolicy>() <= 512);
 }
 
-/// Ports are private: weighed by building fabrics.
+/// Ports are private, so their size is measured by building fabrics.
 #[test]
 fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
     let fabric = |hosts: u32| {
@@ -67,7 +67,7 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
     };
     let (_half, less) = held(|| fabric(HOSTS));
     let (_whole, more) = held(|| fabric(2 * HOSTS));
-    // A cable has two ports: a host's and the one it is plugged into.
+    // A cable has two ports: the host's and the switch's.
     let port = (more - less) / u64::from(2 * HOSTS);
     let (_endpoints, bytes) = held(|| {
         let endpoint = |id| Endpoint::<AnyPolicy>::new(EndpointConfig::new(HostId(id)));
@@ -116,7 +116,7 @@ fn queue_pairs() {
     }
 }
 
-/// As of each of the connections of an all-to-all.
+/// A queue pair as in an all-to-all: one of many connections, with one packet in flight.
 #[test]
 fn a_queue_pair_with_one_packet_on_its_way() {
     let scheme = (pathweave_policy::find_scheme("ecmp").expect("RoCE as deployed").make)();
@@ -139,7 +139,8 @@ fn a_queue_pair_with_one_packet_on_its_way() {
 
 #[test]
 fn a_run_weighs_what_is_on_the_wire() {
-    // Twice as many hosts, each with a flow of ten packets in flight: what a busy host adds, everything included.
+    // Twice as many hosts, each with a flow of ten packets in flight: the difference is the memory of a busy host,
+    // everything included.
     let peak = |hosts: u32| {
         let star = Star { rate: Rate::from_gbps(100), delay: Duration::from_us(1), ..Star::new(hosts) };
         let mut spec = spec(star.build(Path::new(".")).expect("a star"), &permutation(hosts, 40_960), "rps");

@@ -1,8 +1,8 @@
-//! Atomic operations on one value: which there are, and what they do (fi_atomic.3).
+//! Atomic operations on one value (fi_atomic.3).
 
 use core::cmp::Ordering;
 
-/// Types of values.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum AtomicType {
@@ -19,7 +19,7 @@ pub enum AtomicType {
 }
 
 impl AtomicType {
-    /// All, in the order of their codes on the wire, which are those of `enum fi_datatype`.
+    /// All types, in the order of their codes on the wire, which equal those of `enum fi_datatype`.
     pub const ALL: [AtomicType; 10] = [
         AtomicType::I8,
         AtomicType::U8,
@@ -33,7 +33,7 @@ impl AtomicType {
         AtomicType::F64,
     ];
 
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub const fn size(self) -> usize {
         match self {
             AtomicType::I8 | AtomicType::U8 => 1,
@@ -47,7 +47,7 @@ impl AtomicType {
     }
 }
 
-/// What is done to a value.
+/// Operation on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum AtomicOp {
@@ -66,21 +66,21 @@ pub enum AtomicOp {
     Write,
     /// The operand replaces the value if the comparand equals the value.
     SwapIfEqual,
-    /// If the comparand differs from the value.
+    /// The operand replaces the value if the comparand differs from the value.
     SwapIfNotEqual,
-    /// If the comparand is less than or equal to the value.
+    /// The operand replaces the value if the comparand is less than or equal to the value.
     SwapIfLessOrEqual,
-    /// If the comparand is less than the value.
+    /// The operand replaces the value if the comparand is less than the value.
     SwapIfLess,
-    /// If the comparand is greater than or equal to the value.
+    /// The operand replaces the value if the comparand is greater than or equal to the value.
     SwapIfGreaterOrEqual,
-    /// If the comparand is greater than the value.
+    /// The operand replaces the value if the comparand is greater than the value.
     SwapIfGreater,
-    /// Bits that are set in the comparand come from the operand.
+    /// The operand replaces the bits that are set in the comparand.
     MaskedSwap,
 }
 
-/// How an operation is used.
+/// Form in which an operation is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicForm {
     /// fi_atomic.
@@ -92,7 +92,7 @@ pub enum AtomicForm {
 }
 
 impl AtomicOp {
-    /// All, in the order of their codes on the wire.
+    /// All operations, in the order of their codes on the wire.
     pub const ALL: [AtomicOp; 18] = [
         AtomicOp::Min,
         AtomicOp::Max,
@@ -130,7 +130,7 @@ impl AtomicOp {
     const fn is_bitwise(self) -> bool {
         matches!(self, AtomicOp::BitOr | AtomicOp::BitAnd | AtomicOp::BitXor | AtomicOp::MaskedSwap)
     }
-    /// Whether the operation exists for a type in a form (the `*valid` calls, fi_query_atomic).
+    /// Returns true if the operation exists for a type in a form (the `*valid` calls, fi_query_atomic).
     pub const fn is_valid(self, kind: AtomicType, form: AtomicForm) -> bool {
         let form_fits = match form {
             AtomicForm::Plain => !self.compares() && !matches!(self, AtomicOp::Read),
@@ -139,13 +139,13 @@ impl AtomicOp {
         };
         form_fits && !(self.is_bitwise() && kind.is_float())
     }
-    /// The operation takes operands.
+    /// Returns true if the operation takes operands.
     pub const fn has_operand(self) -> bool {
         !matches!(self, AtomicOp::Read)
     }
 }
 
-/// What a type can do.
+/// Operations that each value type implements.
 trait Value: Copy + PartialOrd + Default {
     const ONE: Self;
     fn sum(self, other: Self) -> Self;
@@ -179,7 +179,7 @@ macro_rules! floats {
             fn sum(self, other: Self) -> Self {
                 self + other
             }
-            /// Refused by [`AtomicOp::is_valid`].
+            /// Never called: [`AtomicOp::is_valid`] refuses bitwise operations on floats.
             fn bits(self, _: Self, _: AtomicOp, _: Self) -> Self {
                 self
             }
@@ -188,7 +188,7 @@ macro_rules! floats {
 }
 floats!(f32 f64);
 
-/// The value afterwards.
+/// Returns the value after the operation.
 fn after<T: Value>(op: AtomicOp, value: T, operand: T, comparand: T) -> T {
     use AtomicOp as Op;
     let truth = |holds: bool| if holds { T::ONE } else { T::default() };
@@ -214,8 +214,8 @@ fn after<T: Value>(op: AtomicOp, value: T, operand: T, comparand: T) -> T {
     }
 }
 
-/// Changes one value in the host's order of bytes. `operand` and `comparand` are as long, or empty where the operation has
-/// none; empty ones count as zero.
+/// Applies an operation to one value in the host's byte order. `operand` and `comparand` have the same length as
+/// `value`, or are empty if the operation has none; an empty one counts as zero.
 pub fn apply(op: AtomicOp, kind: AtomicType, value: &mut [u8], operand: &[u8], comparand: &[u8]) {
     macro_rules! on {
         ($t:ty) => {{
@@ -268,7 +268,7 @@ mod tests {
             (Op::SwapIfEqual, 9, 1, 9, 1),
             (Op::SwapIfEqual, 9, 1, 8, 9),
             (Op::SwapIfNotEqual, 9, 1, 8, 1),
-            // The comparand stands on the left: 8 <= 9.
+            // The comparand is the left operand: 8 <= 9.
             (Op::SwapIfLessOrEqual, 9, 1, 8, 1),
             (Op::SwapIfLess, 9, 1, 9, 9),
             (Op::SwapIfGreaterOrEqual, 9, 1, 9, 1),

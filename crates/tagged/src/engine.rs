@@ -1,4 +1,4 @@
-//! The engine as its driver sees it.
+//! Interface of the engine to its driver.
 
 use alloc::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::region::{Region, RegionId};
 use crate::request::{PostError, Report};
 use crate::shared::Core;
 
-/// The engine of one endpoint; the documentation of the crate says how it is driven.
+/// Engine of one endpoint. The documentation of the crate describes how a driver uses it.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) peers: HashMap<PeerId, Peer, FixedState>,
@@ -22,53 +22,54 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that knows nobody.
+    /// Creates an engine without peers.
     pub fn new(mut config: Config) -> Self {
         let hash = FixedState::with_seed(config.seed);
-        // Peers take smaller ones for a violation.
+        // A peer treats smaller receives as a violation.
         config.busy_receive = config.busy_receive.max(crate::config::FIRST_RECEIVES.1);
         Engine { peers: HashMap::with_hasher(hash), core: Core::new(config) }
     }
 
-    /// What the driver is to do next.
+    /// Returns the next action that the driver must execute.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.core.actions.pop_front()
     }
 
-    /// What the application is to be told next.
+    /// Returns the next completion for the application.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.core.completions.pop_front()
     }
 
-    /// How many more operations can be posted before [`PostError::Full`]. Messages that have been announced do not count.
+    /// Returns the number of operations that can be posted before [`PostError::Full`]. Announced messages do not
+    /// count.
     pub fn room(&self) -> usize {
         self.core.config.operations.saturating_sub(self.core.operations)
     }
 
-    /// Bytes of unexpected payload that are held.
+    /// Returns the bytes of unexpected payload held.
     pub fn held_bytes(&self) -> u64 {
         self.core.inbox.held()
     }
-    /// Messages that no receive was found for, those that were claimed included.
+    /// Returns the number of messages that matched no receive, including claimed ones.
     pub fn unexpected_messages(&self) -> usize {
         self.core.inbox.messages()
     }
-    /// Receives that wait for messages.
+    /// Returns the number of receives that wait for messages.
     pub fn posted_receives(&self) -> usize {
         self.core.inbox.receives()
     }
-    /// Bytes of receives that are posted for peers.
+    /// Returns the total bytes of receives posted for peers.
     pub fn pool_bytes(&self) -> u64 {
         self.core.pool.bytes()
     }
 
-    /// Whether a connection is up.
+    /// Returns true if the connection to the peer is up.
     pub fn is_up(&self, peer: PeerId) -> bool {
         matches!(self.peers.get(&peer), Some(Peer { link: Link::Up(_), .. }))
     }
 
-    /// Whether all that was asked of a peer has ended and all answers to it have left: the connection can be closed without
-    /// loss. A message that was announced has ended when the peer has taken it.
+    /// Returns true if all operations on a peer have ended and all answers to it have left. The connection can then
+    /// be closed without loss. An announced message ends when the peer has read it.
     pub fn is_idle(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
         let quiet = match link {
@@ -84,12 +85,14 @@ impl Engine {
             && !self.core.fetching.iter().any(|(_, fetching)| fetching.ticket.peer == peer)
     }
 
-    /// True if a peer is yet to get what nobody is told the end of: operations without an entry, as injected ones, and answers.
+    /// Returns true if the peer is still to receive something whose end is reported to nobody: an operation without a
+    /// completion entry, such as an inject, or an answer.
     pub fn owes(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return false };
         let is_owed = |ticket: &Ticket| ticket.peer == peer && ticket.report == Report::Count;
         matches!(link, Link::Up(connection) if !connection.outbox.is_empty())
-            // Of what is announced and not copied the application waits for the end, or does not care.
+            // An announced message that was not copied is excluded: the application either waits for its end or does
+            // not need it.
             || self.core.sent.iter().any(|(_, sent)| {
                 is_owed(&sent.ticket) && (sent.kept.is_some() || sent.awaits != Awaits::Finish)
             })
@@ -97,13 +100,13 @@ impl Engine {
             || queue.iter().any(|queued| match queued {
                 Queued::Send(send) => is_owed(&send.ticket),
                 Queued::Atomic(atomic) => is_owed(&atomic.ticket),
-                // Among the RMAs above.
+                // Covered by the RMAs above.
                 Queued::Write(_) | Queued::Read(_) => false,
             })
     }
 
-    /// A connection to a peer is up. The actions that this causes must be carried out before the first message of the
-    /// peer is delivered. If there was one before, it has gone down with [`Failure::Reset`].
+    /// Reports that a connection to a peer is up. The driver must execute the resulting actions before it delivers
+    /// the first message of the peer. An earlier connection to the same peer goes down with [`Failure::Reset`].
     pub fn peer_up(&mut self, peer: PeerId, role: Role, memory: &mut dyn Memory) {
         if peer == PeerId::SELF {
             return;
@@ -120,10 +123,11 @@ impl Engine {
         self.pump(peer, memory);
     }
 
-    /// The connection to a peer is gone, or could not be made: all that was asked of the peer fails, once each. The
-    /// transport touches no memory for it any more. The next operation connects again.
+    /// Reports that the connection to a peer has ended or could not be established. All operations on the peer fail,
+    /// once each. The transport must no longer access memory of these operations. The next operation connects again.
     ///
-    /// Receives that only this peer could fill stay posted, since it may come back; see [`lose_receives`](Self::lose_receives).
+    /// Receives that only this peer could fill stay posted, since it may come back; see
+    /// [`lose_receives`](Self::lose_receives).
     pub fn peer_down(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         let queue = core::mem::take(&mut state.queue);
@@ -158,7 +162,7 @@ impl Engine {
                     core.complete(&send.ticket, Err(failure));
                 }
                 Queued::Atomic(atomic) => core.complete(&atomic.ticket, Err(failure)),
-                // Among the RMAs above.
+                // Covered by the RMAs above.
                 Queued::Write(_) | Queued::Read(_) => {}
             }
         }
@@ -170,21 +174,21 @@ impl Engine {
         }
     }
 
-    /// A peer whose connection is gone was killed, or is taken to be: receives that only it could fill fail, too. Whoever has its
-    /// address after it may connect.
+    /// Fails the receives that only this peer could fill, because the peer was killed or is considered dead. A new
+    /// process at its address may still connect.
     pub fn lose_receives(&mut self, peer: PeerId, failure: Failure) {
         self.core.inbox.withdraw_of(peer, failure, &mut self.core.completions);
     }
 
-    /// A peer will not come back: as [`peer_down`](Self::peer_down), and receives that only it could fill fail, too.
-    /// The number may be used again.
+    /// Removes a peer that will not come back: like [`peer_down`](Self::peer_down), and receives that only it could
+    /// fill fail, too. The driver may use the number again.
     pub fn forget(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
         self.peer_down(peer, failure, memory);
         self.lose_receives(peer, failure);
         self.peers.remove(&peer);
     }
 
-    /// A request to the transport has ended. Those of number 0 need not be told.
+    /// Reports that a request to the transport has ended. Requests with number 0 need no report.
     pub fn completed(
         &mut self,
         peer: PeerId,
@@ -217,13 +221,19 @@ impl Engine {
         self.pump(peer, memory);
     }
 
-    /// The application has read so many entries of writes with data, of which a limited number is kept.
+    /// Reports that the application has read `count` entries of writes with data. The number of unread entries is
+    /// limited.
     pub fn notices_read(&mut self, count: u64, memory: &mut dyn Memory) {
         self.core.notices = self.core.notices.saturating_sub(count);
         self.relieve(memory);
     }
 
     /// Opens memory to peers.
+    ///
+    /// # Errors
+    ///
+    /// [`PostError::Lengths`] if the end of the region exceeds 2^64 - 1, and [`PostError::KeyInUse`] if the key is in
+    /// use.
     pub fn open_region(&mut self, region: Region) -> Result<RegionId, PostError> {
         let Piece { offset, len, .. } = region.piece;
         if region.base.checked_add(len).is_none() || offset.checked_add(len).is_none() {
@@ -232,8 +242,8 @@ impl Engine {
         self.core.regions.open(region).ok_or(PostError::KeyInUse)
     }
 
-    /// Closes memory. Its key is free at once; but the memory must stay until [`is_closing`](Self::is_closing) says no, or it is
-    /// [withdrawn](Self::withdraw_region).
+    /// Closes a region. Its key is free at once. The memory must stay valid until [`is_closing`](Self::is_closing)
+    /// returns false or the region is [withdrawn](Self::withdraw_region).
     pub fn close_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
         for peer in self.core.regions.close(region, memory) {
             if let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) {
@@ -243,19 +253,21 @@ impl Engine {
         }
     }
 
-    /// Whether peers may still reach a region that was closed.
+    /// Returns true while peers may still access the region.
     pub fn is_closing(&self, region: RegionId) -> bool {
         self.core.regions.is_reached(region)
     }
 
-    /// Peers that have not given up a region that was closed.
+    /// Returns the peers that have not released a closed region.
     pub fn closing_for(&self, region: RegionId) -> impl Iterator<Item = PeerId> {
         self.core.regions.askers(region)
     }
 
-    /// Takes closed memory back from the peers that have not given it up: the transport's key, and those peers. What they still ask
-    /// of it is refused. If all of them were told so it is only [withdrawn](Memory::withdraw) from the transport, and they keep
-    /// their connections.
+    /// Withdraws a closed region from the peers that have not released it, and returns the transport's key and those
+    /// peers. Their later requests to it are refused. If all of them were sent a REVOKE, the memory is only
+    /// [withdrawn](Memory::withdraw) from the transport, and they keep their connections. Otherwise the key is
+    /// deregistered. Returns `None` if the region is open, is withdrawn already, or was never registered with the
+    /// transport.
     pub fn withdraw_region(
         &mut self,
         region: RegionId,
@@ -272,13 +284,13 @@ impl Engine {
         self.core.regions.withdraw(region, were_asked, memory)
     }
 
-    /// A peer has broken the rules.
+    /// Disconnects a peer that has broken a rule of the protocol.
     pub(crate) fn cut(&mut self, peer: PeerId, fault: Fault, memory: &mut dyn Memory) {
         self.core.actions.push_back(Action::Disconnect { peer, fault });
         self.peer_down(peer, Failure::Reset, memory);
     }
 
-    /// An operation is in a peer's queue: connects, or sends.
+    /// Connects to the peer, or sends, after an operation has entered its queue.
     pub(crate) fn start(&mut self, id: PeerId, memory: &mut dyn Memory) {
         let peer = self.peers.entry(id).or_default();
         match peer.link {
@@ -291,14 +303,14 @@ impl Engine {
         }
     }
 
-    /// Sends what may go to a peer.
+    /// Sends everything that may leave to the peer now.
     pub(crate) fn pump(&mut self, id: PeerId, memory: &mut dyn Memory) {
         if let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&id) {
             self.core.pump(id, connection, queue, memory);
         }
     }
 
-    /// There may be room again for messages of peers that wait.
+    /// Resumes the peers that wait for grants, if there is room for their messages again.
     pub(crate) fn relieve(&mut self, memory: &mut dyn Memory) {
         if self.core.starved.is_empty() || !self.core.has_room() {
             return;

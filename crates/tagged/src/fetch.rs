@@ -1,4 +1,4 @@
-//! Atomics on peers' memory, and on this endpoint's (specification, section 4, "Atomics").
+//! Atomics on memory of peers and of this endpoint (specification, section 4, "Atomics").
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -34,7 +34,7 @@ impl Fetch {
     }
 }
 
-/// The rights that an atomic needs.
+/// Returns true if `access` grants the rights that an atomic needs.
 fn is_allowed(op: AtomicOp, form: AtomicForm, access: Access) -> bool {
     let reads = form != AtomicForm::Plain;
     let writes = op != AtomicOp::Read;
@@ -42,7 +42,7 @@ fn is_allowed(op: AtomicOp, form: AtomicForm, access: Access) -> bool {
 }
 
 impl Engine {
-    /// An atomic on memory of a peer, which its engine executes in the order of its messages. It is never carried out twice.
+    /// Posts an atomic on memory of a peer. The peer's engine executes it once, in the order of this side's messages.
     pub fn post_atomic(&mut self, atomic: Atomic, memory: &mut dyn Memory) -> Result<(), PostError> {
         let form = atomic.fetch.form();
         if !atomic.op.is_valid(atomic.kind, form) {
@@ -105,7 +105,7 @@ fn told_kind(op: AtomicOp, told: crate::wire::Told) -> (Kind, bool) {
     if op == AtomicOp::Read { (Kind::RemoteRead, told.of_reads) } else { (Kind::RemoteWrite, told.of_writes) }
 }
 
-/// Operands, then comparands.
+/// Returns the operands followed by the comparands.
 fn values_of(atomic: &Atomic, len: usize, memory: &mut dyn Memory) -> Box<[u8]> {
     let mut values = Vec::with_capacity(2 * len);
     let mut add = |piece: Piece| {
@@ -122,7 +122,7 @@ fn values_of(atomic: &Atomic, len: usize, memory: &mut dyn Memory) -> Box<[u8]> 
     values.into()
 }
 
-/// Carries an atomic out, value by value; the values before.
+/// Executes an atomic value by value, and returns the previous values.
 fn execute(
     op: AtomicOp,
     kind: AtomicType,
@@ -201,7 +201,8 @@ impl Core {
         Step::Issued
     }
 
-    /// Carries out an atomic of a peer; the values before, none if the memory is withdrawn, or `None` if it may not.
+    /// Executes an atomic of a peer and returns the previous values, or an empty list if the memory is withdrawn.
+    /// Returns `None` if the peer must not do this.
     pub(crate) fn carry_out(
         &mut self,
         peer: PeerId,

@@ -1,17 +1,18 @@
-//! Credits: how many receives of which size each side has posted for the other (specification, section 4, "Unexpected,
-//! flow control").
+//! Credits: number and size of the receives that each side has posted for the other (specification, section 4,
+//! "Unexpected, flow control").
 //!
-//! A SEND without a receive would stall answers and grants of its connection, and one that is larger than its receive
-//! fails it. So each side says what it posts, in that order, and the other sends no more than that.
+//! A SEND without a receive would stall answers and grants on its connection, and a SEND larger than its receive
+//! fails the connection. So each side announces the receives that it posts, in that order, and the other sends no
+//! more than that.
 //!
-//! **The last receive is kept for a message that grants.** That rules out that both sides wait for each other. Suppose
-//! neither may send and nothing is under way. Whoever used its last receive granted at least one with that message; so of
-//! the messages that used receives up, the one that arrived last left its receiver with a receive, or its sender with the
-//! one that it had to keep. And a side that has receives while the other has none owes the other all it ever posted, which
-//! is enough to send a message for.
+//! **The last receive is reserved for a message that grants.** This rules out a deadlock. Suppose that neither side
+//! may send and nothing is in flight. A side that used its last receive granted at least one with that message.
+//! Consider the last message to arrive of those that used receives up: it left its receiver with a receive, or its
+//! sender with the reserved one. A side that has receives while the other has none owes the other all receives it
+//! ever posted, which is enough to make a grant due.
 //!
-//! **A message that does nothing but grant costs a receive, too.** It is sent when at least two receives are owed, so each
-//! begets at most half a message in return, and the exchange ends.
+//! **A message that only grants uses a receive, too.** It is sent when at least two receives are owed, so each causes
+//! at most half a message in return, and the exchange ends.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -19,10 +20,10 @@ use alloc::vec::Vec;
 use crate::config::{Config, FIRST_RECEIVES, MOST_RECEIVES};
 use crate::wire::{MORE_RUNS, Run, Use};
 
-/// Most receives a peer may have granted that are not used; more is a violation.
+/// Largest number of unused receives that a peer may have granted. A peer that grants more breaks the protocol.
 const MOST_CREDITS: u32 = 4096;
 
-/// Receives of a peer that are posted for this side.
+/// Receives that a peer has posted for this side.
 #[derive(Debug, Default)]
 pub(crate) struct Credits {
     runs: VecDeque<Run>,
@@ -30,12 +31,13 @@ pub(crate) struct Credits {
 }
 
 impl Credits {
-    /// What every connection begins with.
+    /// Returns the credits of a dialled connection: the peer's [`FIRST_RECEIVES`].
     pub(crate) fn first() -> Self {
         let (count, size) = FIRST_RECEIVES;
         Credits { runs: VecDeque::from([Run { count, size, usage: Use::Anything }]), total: u32::from(count) }
     }
-    /// More have been granted; `None` where that breaks the rules.
+    /// Adds granted receives. Returns `None` if the grant breaks a rule: a size below the minimum, or more than
+    /// [`MOST_CREDITS`].
     pub(crate) fn add(&mut self, run: Run) -> Option<()> {
         let total = self.total + u32::from(run.count);
         if run.size < FIRST_RECEIVES.1 || total > MOST_CREDITS {
@@ -50,14 +52,14 @@ impl Credits {
         }
         Some(())
     }
-    /// The receive that the next message fills.
+    /// Returns the receive that the next message fills.
     pub(crate) fn next(&self) -> Option<Run> {
         self.runs.front().copied()
     }
     pub(crate) fn total(&self) -> u32 {
         self.total
     }
-    /// A message has been sent.
+    /// Consumes the receive that a sent message fills.
     pub(crate) fn spend(&mut self) {
         let Some(run) = self.runs.front_mut() else { return };
         self.total -= 1;
@@ -68,17 +70,17 @@ impl Credits {
     }
 }
 
-/// The part of the pool that busy peers may have; the rest is for the first receives of others.
+/// Returns the bytes of the pool that busy peers may use. The rest is reserved for the first receives of other peers.
 fn for_busy(config: &Config) -> u64 {
     config.pool / 8 * 7
 }
 
-/// What is posted for all peers.
+/// Receives posted for all peers together.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    /// Bytes of all receives.
+    /// Total bytes of all receives.
     posted: u64,
-    /// Receives.
+    /// Number of receives.
     receives: u64,
 }
 
@@ -97,39 +99,39 @@ impl Pool {
     }
 }
 
-/// Receives that are posted for a peer.
+/// Receives posted for one peer.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// Those that are posted, in order, as the peer knows them or will.
+    /// All posted receives in order, including those not granted yet.
     posted: VecDeque<Run>,
     count: u16,
-    /// The last of them, which the peer has not been told of.
+    /// Last receives of `posted`, which have not been granted to the peer yet.
     owed: VecDeque<Run>,
     owed_count: u16,
-    /// How many there should be.
+    /// Number of receives that should be posted.
     target: u16,
-    /// Messages but grants since the target was changed.
+    /// Messages received since `target` was last changed, without those that only grant.
     turned: u16,
 }
 
-/// Whether the other side knows of the first receives without being told.
+/// State of the first receives: known to the peer without a grant, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     Already,
     NotYet,
 }
 
-/// What may be posted for a peer.
+/// Limits on the receives to post for a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
-    /// Messages that may come.
+    /// Largest number of messages that may arrive.
     pub(crate) messages: u64,
-    /// What they may be.
+    /// Permitted use of the receives.
     pub(crate) usage: Use,
 }
 
 impl Window {
-    /// The first receives.
+    /// Creates the window with the [`FIRST_RECEIVES`] posted.
     pub(crate) fn first(pool: &mut Pool, known: Known) -> Self {
         let (count, size) = FIRST_RECEIVES;
         let run = Run { count, size, usage: Use::Anything };
@@ -141,13 +143,13 @@ impl Window {
         };
         Window { posted, count, owed, owed_count, target: count, turned: 0 }
     }
-    /// The connection is gone.
+    /// Returns all receives to the pool after the connection has ended.
     pub(crate) fn give_back(self, pool: &mut Pool) {
         for run in self.posted {
             pool.change(run, false);
         }
     }
-    /// A message has filled the next receive, which this was; `None` if there was none that the peer knew of.
+    /// Removes and returns the receive that a message has filled. Returns `None` if the peer had been granted none.
     pub(crate) fn fill(&mut self, pool: &mut Pool) -> Option<Run> {
         if self.count == self.owed_count {
             return None;
@@ -162,8 +164,8 @@ impl Window {
         pool.change(one, false);
         Some(one)
     }
-    /// A message that was no mere grant has come: a peer that has turned over a whole window is busy and gets twice as
-    /// many.
+    /// Counts a message that does more than grant. A peer that has used a whole window is busy and gets twice as many
+    /// receives; if the pool is short of space, it gets half as many.
     pub(crate) fn turn(&mut self, config: &Config, pool: &Pool) {
         self.turned += 1;
         if self.turned < self.target {
@@ -177,20 +179,21 @@ impl Window {
             self.target = (self.target / 2).max(FIRST_RECEIVES.0);
         }
     }
-    /// Receives that the peer has sent into and that are not posted again, and those posted that it does not know of.
+    /// Returns the number of receives that the peer has filled and that are not posted again, plus the posted ones
+    /// not yet granted.
     fn due(&self) -> u16 {
         self.target.saturating_sub(self.count) + self.owed_count
     }
-    /// It is time to post what is missing.
+    /// Returns true if enough receives are missing to post them.
     pub(crate) fn is_refill_due(&self) -> bool {
         self.due() >= (self.target / 4).max(2)
     }
-    /// Enough is owed to send a message for it. What cannot be posted does not count, or two sides without room would send
-    /// each other grants of one receive for ever.
+    /// Returns true if enough receives are owed to send a message for them. Receives that cannot be posted do not
+    /// count. Otherwise two sides without space would exchange grants of one receive for ever.
     pub(crate) fn is_grant_due(&self) -> bool {
         self.owed_count >= (self.count / 4).max(2)
     }
-    /// Posts what is missing; what the driver is to post.
+    /// Posts missing receives and returns the run that the driver must post.
     pub(crate) fn refill(&mut self, config: &Config, pool: &mut Pool, allowed: Allowance) -> Option<Run> {
         let (first_count, first_size) = FIRST_RECEIVES;
         let missing = self.target.saturating_sub(self.count);
@@ -198,7 +201,7 @@ impl Window {
         let (count, size) = if self.target > first_count && fitting > 0 {
             (fitting.min(missing.into()) as u16, config.busy_receive)
         } else {
-            // What everyone has, also where the pool is full.
+            // Every peer may have the first receives, even if the pool is full.
             (missing.min(first_count.saturating_sub(self.count)), first_size)
         };
         let count = allowed.messages.min(count.into()) as u16;
@@ -217,13 +220,13 @@ impl Window {
         }
         Some(run)
     }
-    /// What the next message grants.
+    /// Removes and returns the run that the next message grants.
     pub(crate) fn grant(&mut self) -> Option<Run> {
         let run = self.owed.pop_front()?;
         self.owed_count -= run.count;
         Some(run)
     }
-    /// What a message for nothing but grants takes besides.
+    /// Removes and returns the additional runs that a GRANT message carries.
     pub(crate) fn more_grants(&mut self) -> Vec<Run> {
         let most = self.owed.len().min(MORE_RUNS);
         let runs: Vec<Run> = self.owed.drain(..most).collect();
@@ -245,7 +248,7 @@ mod tests {
         Run { count, size, usage: Use::Anything }
     }
 
-    /// So many messages come and are let in again.
+    /// Lets `messages` messages arrive and fill receives.
     fn turn(window: &mut Window, pool: &mut Pool, config: &Config, messages: u16) {
         for _ in 0..messages {
             window.fill(pool).expect("there is a receive");
@@ -274,7 +277,7 @@ mod tests {
         assert_eq!(Credits::first().add(run(4093, 2048)), None);
     }
 
-    /// By hand: four of 2 KiB; when two have been used, two are owed and worth a message.
+    /// Computed by hand: four receives of 2 KiB. After two are used, two are owed, which makes a grant due.
     #[test]
     fn a_window_is_filled_up_again_when_half_of_it_is_used() {
         let (config, mut pool) = (Config::default(), Pool::default());
@@ -301,7 +304,7 @@ mod tests {
         assert_eq!(window.fill(&mut pool), Some(run(1, 2048)));
     }
 
-    /// A busy peer has 4, 8, 16, 32, 64 receives, each time that as many messages have come, the later ones of 16 KiB.
+    /// A busy peer has 4, 8, 16, 32, 64 receives: each step follows that many messages. New ones have 16 KiB.
     #[test]
     fn a_busy_peer_has_more_and_larger_receives() {
         let (config, mut pool) = (Config::default(), Pool::default());
@@ -316,7 +319,7 @@ mod tests {
         assert_eq!(pool.bytes(), 64 * 16_448);
     }
 
-    /// Room for one busy peer: another one keeps the first four.
+    /// The pool has room for one busy peer; the other keeps the first four receives.
     #[test]
     fn a_full_pool_leaves_each_peer_four() {
         let (config, mut pool) = (Config { pool: 160_000, ..Config::default() }, Pool::default());

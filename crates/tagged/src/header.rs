@@ -1,11 +1,11 @@
-//! The first bytes of a message.
+//! Header of a message: its bytes before the payload.
 
 use core::fmt;
 
-/// Most bytes of a header.
+/// Capacity of a header in bytes.
 const ROOM: usize = 72;
 
-/// The first bytes of a message, held in place.
+/// Header of a message, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     bytes: [u8; ROOM],
@@ -16,11 +16,11 @@ impl Header {
     pub(crate) const fn new() -> Self {
         Header { bytes: [0; ROOM], len: 0 }
     }
-    /// The bytes.
+    /// Returns the bytes of the header.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
-    /// The longest message of this crate has 70 bytes without payload: a test of the wire format proves it.
+    /// Appends bytes. The longest header has 70 bytes; a test of the wire format proves it.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         let at = usize::from(self.len);
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! Posted receives, unexpected and claimed messages.
+//! Posted receives, unexpected messages and claimed messages.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::output::{Completion, Failure, Kind, Release};
 use crate::request::{Label, Receive, Report, Take, Want};
 use crate::table::Table;
 
-/// What is known of a message before its bytes.
+/// Properties of a message without its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
     pub(crate) from: PeerId,
@@ -31,11 +31,11 @@ impl Envelope {
             slot: Slot::Free,
         }
     }
-    /// What a peek says of it.
+    /// Returns the completion of a peek that finds the message.
     pub(crate) fn seen(&self, context: u64) -> Completion {
         self.ticket(context, Report::Entry).done(Ok(()))
     }
-    /// Matched with room for it.
+    /// Matches the message with a receive that has this room.
     pub(crate) fn landing(&self, context: u64, room: Piece, report: Report) -> Landing {
         Landing {
             ticket: self.ticket(context, report),
@@ -46,23 +46,23 @@ impl Envelope {
     }
 }
 
-/// A message that no receive was found for.
+/// Message that has matched no receive.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) envelope: Envelope,
     pub(crate) body: Body,
 }
 
-/// Where its bytes are.
+/// Location of the bytes of a message.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Here.
+    /// Held by this engine.
     Held(Box<[u8]>),
-    /// With the sender.
+    /// At the sender.
     Announced { id: u64, remote: Remote },
-    /// In this application's memory, of the message of this number.
+    /// In this application's memory, for a message to itself with number `sent`.
     Own { sent: u64, piece: Piece },
-    /// Gone with the sender. Only claimed messages are kept so long.
+    /// Lost with the sender. Only claimed messages are kept after that.
     Lost(Failure),
 }
 
@@ -78,15 +78,15 @@ impl Labelled for Arrival {
     }
 }
 
-/// A receive that is posted, or a multi-receive with messages on their way.
+/// Receive that is posted, or multi-receive with messages in transfer.
 #[derive(Debug)]
 struct Posting {
     space: usize,
     pattern: Pattern,
     receive: Receive,
-    /// Bytes taken of a multi-receive.
+    /// Bytes used of a multi-receive.
     used: u64,
-    /// Its messages on their way.
+    /// Number of its messages in transfer.
     landing: u32,
     state: PostingState,
 }
@@ -94,7 +94,7 @@ struct Posting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostingState {
     Posted,
-    /// No message is put into it any more.
+    /// Takes no further messages.
     Full,
 }
 
@@ -137,11 +137,11 @@ impl Inbox {
             held: 0,
         }
     }
-    /// Bytes of unexpected payload.
+    /// Returns the bytes of unexpected payload.
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
-    /// Unexpected messages, and claimed ones.
+    /// Returns the number of unexpected and claimed messages.
     pub(crate) fn messages(&self) -> usize {
         self.spaces.iter().map(|space| space.unexpected.len()).sum::<usize>() + self.claimed.len()
     }
@@ -149,14 +149,14 @@ impl Inbox {
         self.receives.len()
     }
 
-    /// The receive for a message that arrives, which is taken.
+    /// Finds and takes the receive for an arriving message.
     pub(crate) fn find(&mut self, envelope: &Envelope) -> Option<Landing> {
         let (space, tag) = place_of(envelope.label);
         let id = self.spaces[space].posted.find(envelope.from, tag)?;
         self.take(id, envelope)
     }
 
-    /// Takes room of a receive.
+    /// Takes room in a receive for a message.
     fn take(&mut self, id: u64, envelope: &Envelope) -> Option<Landing> {
         let posting = self.receives.get_mut(id)?;
         let Receive { into, take, report, context, .. } = posting.receive;
@@ -181,7 +181,7 @@ impl Inbox {
         Some(landing)
     }
 
-    /// A message has been put where it belongs, or failed.
+    /// Records that a message has been placed or has failed, and returns whether this releases a multi-receive.
     pub(crate) fn landed(&mut self, landing: &Landing) -> Release {
         let Some((id, posting)) = landing.many.and_then(|id| Some((id, self.receives.get_mut(id)?))) else {
             return Release::No;
@@ -194,14 +194,15 @@ impl Inbox {
         Release::Released
     }
 
-    /// No receive was found for a message.
+    /// Holds a message that matched no receive.
     pub(crate) fn keep(&mut self, arrival: Arrival) {
         let (space, _) = place_of(arrival.envelope.label);
         self.held += arrival.held();
         self.spaces[space].unexpected.push(arrival);
     }
 
-    /// Posts a receive. Then [`next`](Self::next) says which unexpected messages it takes.
+    /// Posts a receive and returns its number. The caller then takes the matching unexpected messages with
+    /// [`next`](Self::next).
     pub(crate) fn post(&mut self, receive: Receive) -> u64 {
         let (space, pattern) = pattern_of(receive.from, receive.want);
         let posting = Posting { space, pattern, receive, used: 0, landing: 0, state: PostingState::Posted };
@@ -210,7 +211,7 @@ impl Inbox {
         id
     }
 
-    /// The next unexpected message that a receive takes.
+    /// Takes the next unexpected message that a receive matches.
     pub(crate) fn next(&mut self, id: u64) -> Option<(Arrival, Landing)> {
         let posting = self.receives.get(id).filter(|p| p.state == PostingState::Posted)?;
         let unexpected = &mut self.spaces[posting.space].unexpected;
@@ -221,7 +222,7 @@ impl Inbox {
         Some((arrival, landing))
     }
 
-    /// The oldest unexpected message that fits.
+    /// Returns the oldest unexpected message that matches.
     pub(crate) fn look(&mut self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
         let (space, pattern) = pattern_of(from, want);
         let unexpected = &mut self.spaces[space].unexpected;
@@ -229,35 +230,36 @@ impl Inbox {
         Some((space, turn, unexpected.get(turn)?))
     }
 
-    /// Takes out what [`look`](Self::look) found.
+    /// Removes the message that [`look`](Self::look) found.
     pub(crate) fn take_unexpected(&mut self, space: usize, turn: u64) -> Option<Arrival> {
         let arrival = self.spaces[space].unexpected.take(turn)?;
         self.held -= arrival.held();
         Some(arrival)
     }
 
-    /// Hides a message for the claim with this context. A message that was claimed with it before is given back.
+    /// Hides a message until the claim with this context. Returns the message that was claimed with the same context
+    /// before.
     pub(crate) fn hide(&mut self, context: u64, arrival: Arrival) -> Option<Arrival> {
         self.held += arrival.held();
         let before = self.claimed.insert(context, arrival)?;
         self.held -= before.held();
         Some(before)
     }
-    /// The message that was claimed.
+    /// Removes and returns a claimed message.
     pub(crate) fn claim(&mut self, context: u64) -> Option<Arrival> {
         let arrival = self.claimed.remove(&context)?;
         self.held -= arrival.held();
         Some(arrival)
     }
 
-    /// Takes back a receive of this context; what to say of it, if one was posted.
+    /// Cancels a receive with this context, and returns its completion if one was posted.
     pub(crate) fn cancel(&mut self, context: u64) -> Option<Completion> {
         let fits = |p: &Posting| p.receive.context == context && p.state == PostingState::Posted;
         let id = self.receives.iter().find(|(_, posting)| fits(posting))?.0;
         self.withdraw(id, Failure::Cancelled)
     }
 
-    /// Takes back the receives that only this peer could fill.
+    /// Withdraws the receives that only this peer could fill.
     pub(crate) fn withdraw_of(&mut self, peer: PeerId, failure: Failure, out: &mut impl Extend<Completion>) {
         let ids = self.receives.ids(|p| p.pattern.from == Some(peer) && p.state == PostingState::Posted);
         for id in ids {
@@ -295,7 +297,7 @@ impl Inbox {
         })
     }
 
-    /// A peer is gone, and with it what it has only announced.
+    /// Handles the loss of a peer: its announced messages are lost, too.
     pub(crate) fn lose(&mut self, peer: PeerId, failure: Failure) {
         let lost = |a: &Arrival| a.envelope.from == peer && matches!(a.body, Body::Announced { .. });
         for space in &mut self.spaces {

@@ -1,4 +1,4 @@
-//! Messages of peers.
+//! Handling of messages from peers.
 
 use alloc::boxed::Box;
 
@@ -15,8 +15,8 @@ use crate::shared::Core;
 use crate::wire::{Ack, AtomicMessage, End, Frame, Message, Notice, RemoteRegion, Use};
 
 impl Engine {
-    /// A message of a peer has filled the next of its receives, which is free again. One that breaks the rules costs the
-    /// peer its connection.
+    /// Handles a message that has filled the next receive of a peer. The receive is free again afterwards. A message
+    /// that breaks a rule costs the peer its connection.
     pub fn delivered(&mut self, peer: PeerId, bytes: &[u8], memory: &mut dyn Memory) {
         let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&peer) else { return };
         let outcome = match Frame::parse(bytes) {
@@ -33,7 +33,7 @@ impl Engine {
 }
 
 impl Core {
-    /// `None` where the message breaks a rule.
+    /// Handles a parsed message. Returns `None` if it breaks a rule.
     fn incoming(
         &mut self,
         peer: PeerId,
@@ -121,7 +121,7 @@ impl Core {
             Message::Notify { region, what, len, data } => {
                 let opened = match self.regions.of_asker(region, peer) {
                     Known::Yes(opened) if len <= opened.region.piece.len => opened,
-                    // Nothing was written there.
+                    // The withdrawn memory was not written.
                     Known::Withdrawn => return Some(()),
                     Known::Yes(_) | Known::No => return None,
                 };
@@ -165,20 +165,20 @@ impl Core {
     }
 }
 
-/// A message that may have asked for it has been taken.
+/// Counts a message that has been processed, if it asked for an acknowledgement.
 fn took(connection: &mut Connection, ack: Ack) {
     if ack == Ack::Wanted {
         connection.taken = connection.taken.wrapping_add(1);
     }
 }
 
-/// Answers a question. An engine that keeps the rules has a limited number of each kind open.
+/// Queues an answer. Returns `None` if the peer has more questions open than the rules allow.
 fn answer(connection: &mut Connection, reply: Reply) -> Option<()> {
     connection.answer(reply);
     (connection.answers <= 2 * MOST_QUESTIONS).then_some(())
 }
 
-/// A key that was asked for.
+/// Records the answer to a question for a key. Returns `None` if the question is not open.
 fn learn(connection: &mut Connection, key: u64, region: Option<RemoteRegion>) -> Option<()> {
     let state = connection.keys.get_mut(&key).filter(|state| **state == KeyState::Asked)?;
     connection.keys_asked -= 1;
@@ -191,7 +191,7 @@ fn learn(connection: &mut Connection, key: u64, region: Option<RemoteRegion>) ->
     connection.regions.insert(told.region, known).is_none().then_some(())
 }
 
-/// A region is to be given up.
+/// Handles the peer's request to release a region. Returns `None` if the region is unknown or already revoked.
 fn revoke(connection: &mut Connection, region: u64) -> Option<()> {
     let known = connection.regions.get_mut(&region).filter(|known| known.state == RegionState::Open)?;
     connection.keys.remove(&known.key);

@@ -1,48 +1,51 @@
-//! Engine of the libfabric provider, without I/O: matching of messages by tag, eager and announced messages, credits, RMA,
-//! atomics, for one endpoint and all its peers.
+//! Engine of the libfabric provider, without I/O, for one endpoint and all its peers: tag matching, eager and
+//! announced messages, credits, RMA and atomics.
 //!
-//! It knows no clock, socket, thread, pointer or libfabric. Memory of the application is [`Buffer`]s and [`Piece`]s of them,
-//! which only the driver's [`Memory`] can read; a peer is a [`PeerId`] that the driver hands out.
+//! The engine uses no clock, socket, thread or pointer, and nothing of libfabric. The application's memory is
+//! [`Buffer`]s and [`Piece`]s of them, which only the driver's [`Memory`] can read. A peer is a [`PeerId`] that the
+//! driver assigns.
 //!
 //! # How it is driven
 //!
-//! After every call the driver takes all [actions](Engine::poll_action) and carries them out in that order, then takes all
-//! [completions](Engine::poll_completion). Nothing waits for time; calls come from four sides:
+//! After every call the driver takes all [actions](Engine::poll_action) and executes them in that order, then takes
+//! all [completions](Engine::poll_completion). The engine has no timers. Calls come from four sources:
 //!
 //! | From | Calls |
 //! |---|---|
 //! | the application | [`post_send`](Engine::post_send), [`post_receive`](Engine::post_receive), [`peek`](Engine::peek), [`claim`](Engine::claim), [`cancel`](Engine::cancel), [`post_write`](Engine::post_write), [`post_read`](Engine::post_read), [`post_atomic`](Engine::post_atomic), [`open_region`](Engine::open_region), [`close_region`](Engine::close_region), [`notices_read`](Engine::notices_read) |
 //! | connections | [`peer_up`](Engine::peer_up), [`peer_down`](Engine::peer_down), [`forget`](Engine::forget) |
 //! | the transport | [`delivered`](Engine::delivered) for each SEND that filled a receive, in order; [`completed`](Engine::completed) for each request |
-//! | the driver's clock | [`withdraw_region`](Engine::withdraw_region), when a closed region is not given up soon |
+//! | the driver's clock | [`withdraw_region`](Engine::withdraw_region), if peers do not release a closed region in time |
 //!
-//! What the driver owes:
+//! Obligations of the driver:
 //!
-//! - A connection to a peer delivers SENDs in order, and a READ or SEND after all requests before it are carried out: a
-//!   reliable queue pair.
-//! - [`Action::PostReceives`] is carried out before the next call: the peer sends only what was granted, in the order of
-//!   these actions, so that no message ever finds no receive, or one that is too small. The first of them, at
-//!   [`peer_up`](Engine::peer_up), comes before the peer's first message is let in: it knows of
-//!   [`FIRST_RECEIVES`] without being told where it was dialled ([`Role`]).
-//! - [`Action::Disconnect`] is carried out before completions are taken; after it, and before
-//!   [`peer_down`](Engine::peer_down), the transport does not touch memory of the peer's requests any more.
-//! - Up to [`MAX_INJECT`] bytes of a SEND's payload are copied as the action is taken; longer payload, and memory of READs and
-//!   WRITEs, is left to the transport until [`completed`](Engine::completed).
+//! - A connection to a peer delivers SENDs in order. A READ or SEND takes effect after all requests posted before it.
+//!   A reliable queue pair does both.
+//! - [`Action::PostReceives`] is executed before the next call. The peer sends only what was granted, in the order of
+//!   these actions, so every message finds a receive that is large enough.
+//! - The first of these actions, at [`peer_up`](Engine::peer_up), is executed before the peer's first message is
+//!   accepted. The end that was dialled ([`Role`]) relies on [`FIRST_RECEIVES`] without a grant.
+//! - [`Action::Disconnect`] is executed before completions are taken. After it, and before
+//!   [`peer_down`](Engine::peer_down), the transport no longer accesses memory of the peer's requests.
+//! - The driver copies up to [`MAX_INJECT`] bytes of a SEND's payload when it takes the action. Longer payload, and
+//!   memory of READs and WRITEs, stays with the transport until [`completed`](Engine::completed).
 //!
 //! # How messages travel
 //!
-//! A message that fits the next receive the peer has granted goes with its header ([`Config::eager`]); any other is announced,
-//! and the receiver READs it into its place when it is matched, in chunks, and says so. Where a peer holds too much payload
-//! that nobody has asked for, it grants receives for announcements only. Order is decided by headers, so short and long
-//! messages match in the order sent. Operations on a peer leave in the order posted; only chunks of READs go beside them.
+//! A message that fits the next receive that the peer has granted is eager: its payload follows its header
+//! ([`Config::eager`]). Any other message is announced; the receiver READs it in chunks into the matched receive and
+//! then sends FIN. A peer that holds too much unexpected payload grants receives for announcements only. Headers
+//! determine the order, so short and long messages match in the order sent. Operations on a peer leave in the order
+//! posted; only chunks of READs overtake them.
 //!
 //! # Limits
 //!
-//! What peers send can make the engine hold [`Config::unexpected_bytes`] of payload, and what was granted before that was
-//! reached, at most [`Config::pool`]; [`Config::unexpected_messages`] envelopes of at most 240 bytes, or 400 where receives
-//! that ignore bits have looked for them; and [`Config::notices`] entries. With as much, no more is granted. All else that it
-//! remembers of a peer is answers to what was asked here. A message that breaks a rule costs the peer its connection
-//! ([`Action::Disconnect`]).
+//! Peers can make the engine hold [`Config::unexpected_bytes`] of payload, plus the payload granted before that limit
+//! was reached, at most [`Config::pool`]. They can also make it hold [`Config::unexpected_messages`] envelopes and
+//! [`Config::notices`] entries. An envelope takes at most 240 bytes, or 400 if receives that ignore tag bits have
+//! searched for it. At the limit of payload the engine grants receives for announcements only, at the others it grants
+//! none. All other state kept for a peer belongs to requests of this side. A message that breaks a rule costs the peer
+//! its connection ([`Action::Disconnect`]).
 //!
 //! # Example
 //!

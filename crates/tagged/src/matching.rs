@@ -1,9 +1,11 @@
-//! Which message goes to which receive (specification, section 4, "Matching").
+//! Matching of messages with receives (specification, section 4, "Matching").
 //!
-//! A few posted receives are looked through one by one, oldest first. More are held by what they compare: a class for each mask of tag bits and for whether the source matters, and
-//! in it a queue for each value. A message is looked up once a class, of which applications have a handful, and of the
-//! heads that it finds the oldest wins. Unexpected messages are held in the order of arrival and by source and tag; where
-//! there are many, and receives that compare less look for them, also by what those compare.
+//! A few posted receives are searched linearly, oldest first. More are indexed by the fields they compare: one class
+//! for each combination of tag mask and use of the source, and within a class one queue for each value. A message is
+//! looked up once in each class, of which applications have a handful, and the oldest of the queue heads found wins.
+//!
+//! Unexpected messages are kept in order of arrival and indexed by source and tag. If there are many, and receives
+//! that compare fewer bits search for them, they are also indexed by the fields those receives compare.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -15,7 +17,7 @@ use crate::memory::PeerId;
 
 type Hash = FixedState;
 
-/// What a receive compares.
+/// Match criteria of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) from: Option<PeerId>,
@@ -29,10 +31,10 @@ impl Pattern {
     }
 }
 
-/// Source, or zero where any is right, and the tag's bits that matter.
+/// Key of a queue: the source, or zero if any source matches, and the tag bits that matter.
 type Value = (PeerId, u64);
 
-/// Which parts of source and tag a receive compares.
+/// Fields of source and tag that a receive compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Compared {
     sourced: bool,
@@ -60,20 +62,20 @@ struct Class {
 /// Posted receives, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Posted {
-    /// All of them, oldest first, while there are few.
+    /// All receives, oldest first, while there are few.
     few: Vec<(Pattern, u64)>,
-    /// All of them, while there are many.
+    /// All receives, while there are many.
     classes: Vec<Class>,
-    /// How many the classes have.
+    /// Number of receives in the classes.
     classed: usize,
-    /// When the next one is posted.
+    /// Sequence number of the next receive to post.
     turn: u64,
-    /// Queues to use again: with most receives one comes and goes.
+    /// Empty queues for reuse: most receives create a queue and remove it again.
     spare: Vec<VecDeque<(u64, u64)>>,
     hash: Hash,
 }
 
-/// Most of them.
+/// Largest length of `spare`.
 const MOST_SPARE: usize = 64;
 
 impl Posted {
@@ -106,7 +108,7 @@ impl Posted {
         self.classed += 1;
     }
 
-    /// The oldest receive that a message fits.
+    /// Returns the oldest receive that matches a message.
     pub(crate) fn find(&self, from: PeerId, tag: u64) -> Option<u64> {
         if self.classed == 0 {
             return self.few.iter().find(|(pattern, _)| pattern.fits(from, tag)).map(|(_, receive)| *receive);
@@ -115,7 +117,7 @@ impl Posted {
         heads.min().map(|(_, receive)| *receive)
     }
 
-    /// Takes a receive out, the head of its queue at no more cost than [`find`](Self::find).
+    /// Removes a receive. For the head of a queue this costs no more than [`find`](Self::find).
     pub(crate) fn remove(&mut self, pattern: Pattern, receive: u64) {
         if self.classed == 0 {
             if let Some(at) = self.few.iter().position(|(_, posted)| *posted == receive) {
@@ -133,29 +135,30 @@ impl Posted {
         }
         if queue.is_empty() {
             let queue = class.queues.remove(&value);
-            // Not those that were long once.
+            // Queues that were long once are freed instead.
             let spare = queue.filter(|queue| queue.capacity() <= 16 && self.spare.len() < MOST_SPARE);
             self.spare.extend(spare);
         }
-        // Masks come and go; those in use are looked at for each message.
+        // Masks come and go, and every message searches all classes, so an unused one is removed.
         if class.queues.is_empty() && self.classes.len() > 4 {
             self.classes.swap_remove(place);
         }
     }
 }
 
-/// As many messages are looked through one by one.
+/// Largest number of messages and receives that are searched linearly.
 const FEW: usize = 16;
-/// Indexes beside the one by source and tag: MPI's receives ignore some bits, and have a source or not.
+/// Largest number of indexes besides the one by source and tag. Receives of MPI ignore some bits, with or without a
+/// source.
 const MOST_INDEXES: usize = 2;
 
-/// Unexpected messages by what some receives compare.
+/// Index of unexpected messages by the fields that some receives compare.
 #[derive(Debug)]
 struct Index {
     compared: Compared,
-    /// Turns, those of messages that are gone among them until they come to the front.
+    /// Sequence numbers of messages. An entry of a removed message stays until it reaches the front.
     turns: HashMap<Value, VecDeque<u64>, Hash>,
-    /// How many there are.
+    /// Number of entries.
     entries: usize,
 }
 
@@ -164,7 +167,7 @@ impl Index {
         self.turns.entry(self.compared.value(from, tag)).or_default().push_back(turn);
         self.entries += 1;
     }
-    /// The oldest of this value that is still there.
+    /// Returns the oldest message with this value that is still present, and drops removed ones before it.
     fn first(&mut self, value: Value, is_there: impl Fn(u64) -> bool) -> Option<u64> {
         let turns = self.turns.get_mut(&value)?;
         while let Some(turn) = turns.front().copied() {
@@ -179,17 +182,17 @@ impl Index {
     }
 }
 
-/// A message that knows its source and tag.
+/// Message that knows its source and tag.
 pub(crate) trait Labelled {
     fn label(&self) -> (PeerId, u64);
 }
 
-/// Messages that no receive has been found for, oldest first.
+/// Messages that have matched no receive, oldest first.
 #[derive(Debug)]
 pub(crate) struct Unexpected<T> {
-    /// By turn of arrival, from 1.
+    /// Messages by their order of arrival, from 1.
     all: BTreeMap<u64, Entry<T>>,
-    /// The oldest and newest of each source and tag; [`Entry::next`] leads from one to the other.
+    /// Oldest and newest message of each source and tag. [`Entry::next`] links them.
     chains: HashMap<Value, (u64, u64), Hash>,
     indexes: Vec<Index>,
     turn: u64,
@@ -197,7 +200,7 @@ pub(crate) struct Unexpected<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    /// The next of this source and tag; zero is none.
+    /// Next message of this source and tag, or zero.
     next: u64,
     message: T,
 }
@@ -219,7 +222,7 @@ impl<T: Labelled> Unexpected<T> {
         for index in &mut self.indexes {
             index.push(value, self.turn);
         }
-        // Made anew when it is needed, without those that are gone.
+        // An index with too many entries of removed messages is dropped, and built again when it is needed.
         let most = 2 * self.all.len() + FEW;
         self.indexes.retain(|index| index.entries <= most);
     }
@@ -230,7 +233,7 @@ impl<T: Labelled> Unexpected<T> {
         }
         ends.1 = turn;
     }
-    /// The oldest message that fits.
+    /// Returns the oldest message that matches.
     pub(crate) fn find(&mut self, pattern: Pattern) -> Option<u64> {
         let compared = Compared::of(pattern);
         if compared == (Compared { sourced: true, ignore: 0 }) {
@@ -244,7 +247,7 @@ impl<T: Labelled> Unexpected<T> {
         let place = place.unwrap_or_else(|| self.add_index(compared));
         self.indexes[place].first(compared.value_of(pattern), |turn| self.all.contains_key(&turn))
     }
-    /// Makes an index, in the place of another one if there are many.
+    /// Builds an index. It replaces the oldest one if there are [`MOST_INDEXES`] already.
     fn add_index(&mut self, compared: Compared) -> usize {
         let turns = HashMap::with_hasher(self.chains.hasher().clone());
         let mut index = Index { compared, turns, entries: 0 };
@@ -260,7 +263,7 @@ impl<T: Labelled> Unexpected<T> {
     pub(crate) fn get(&self, turn: u64) -> Option<&T> {
         self.all.get(&turn).map(|entry| &entry.message)
     }
-    /// Takes out what [`find`](Self::find) found: always the oldest of its source and tag.
+    /// Removes a message that [`find`](Self::find) returned, which is always the oldest of its source and tag.
     pub(crate) fn take(&mut self, turn: u64) -> Option<T> {
         let entry = self.all.remove(&turn)?;
         let value = entry.message.label();
@@ -271,7 +274,7 @@ impl<T: Labelled> Unexpected<T> {
         }
         Some(entry.message)
     }
-    /// Drops those that fit.
+    /// Drops all messages that satisfy `fits`.
     pub(crate) fn drop_where(&mut self, mut fits: impl FnMut(&T) -> bool) {
         let before = self.all.len();
         self.all.retain(|_, entry| !fits(&entry.message));
@@ -320,7 +323,7 @@ mod tests {
         assert_eq!(posted.find(PeerId(0), 4), None);
     }
 
-    /// Receives come and go, few and many of them in turn: each message finds what a search through all would find.
+    /// Receives are posted and removed, few and many in turn. Each message finds the same receive as a linear search.
     #[test]
     fn few_and_many_receives_are_found_alike() {
         let mut posted = Posted::new(3);
@@ -331,7 +334,7 @@ mod tests {
             let pattern = Pattern { from, tag: number * 7 % 11, ignore };
             posted.post(pattern, number);
             all.push((pattern, number));
-            // Up to 50 wait, then none.
+            // Up to 50 receives wait, then none.
             let messages = if number % 100 < 50 { 0 } else { 2 };
             for message in 0..messages {
                 let (from, tag) = (PeerId((number + message) as u32 % 3), (number * 5 + message) % 11);
@@ -371,8 +374,8 @@ mod tests {
         assert_eq!((unexpected.find(exact(1, 5)), unexpected.len()), (None, 0));
     }
 
-    /// Many messages, taken by receives of four classes in turn: each gets the oldest that fits, as a search through all
-    /// would find it.
+    /// Receives of four classes take many messages in turn. Each gets the same message as a linear search: the oldest
+    /// that fits.
     #[test]
     fn an_index_finds_what_a_search_finds() {
         let mut unexpected = Unexpected::new(3);
@@ -381,7 +384,7 @@ mod tests {
             let (from, tag) = (number % 3, u64::from(number * 7 % 11));
             unexpected.push((from, tag, 'm'));
             all.push((u64::from(number) + 1, from, tag));
-            // Two arrive for each that is taken, later the other way round.
+            // At first two messages arrive for each that is taken, later the reverse.
             for take in 0..if number < 500 { number % 2 } else { 2 } {
                 let ignore = [0, 1, u64::MAX, 3][(number / 2 + take) as usize % 4];
                 let source = if number % 5 < 2 { None } else { Some(PeerId(number % 3)) };

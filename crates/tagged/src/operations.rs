@@ -1,4 +1,4 @@
-//! What is remembered of operations under way.
+//! State of operations in progress.
 
 use alloc::boxed::Box;
 
@@ -6,7 +6,7 @@ use crate::memory::{Buffer, PeerId, Piece, Remote};
 use crate::output::{Completion, Failure, Kind, Release};
 use crate::request::{Atomic, DoneWhen, Hold, Label, Report, Segments};
 
-/// What a completion will say.
+/// Fields of the completion of an operation in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) context: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Ticket {
     pub(crate) slot: Slot,
 }
 
-/// Whether an operation is among those that [`Config::operations`](crate::Config::operations) limits.
+/// Slot of an operation among those that [`Config::operations`](crate::Config::operations) limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Held,
@@ -42,20 +42,20 @@ impl Ticket {
     }
 }
 
-/// A message that waits to be sent.
+/// Message that waits to be sent.
 #[derive(Debug)]
 pub(crate) struct QueuedSend {
     pub(crate) ticket: Ticket,
     pub(crate) label: Label,
     pub(crate) data: Option<u64>,
     pub(crate) payload: Piece,
-    /// The copy that `payload` is.
+    /// Buffer of the engine's copy of the payload, if there is one. `payload` is then within it.
     pub(crate) kept: Option<Buffer>,
     pub(crate) hold: Hold,
     pub(crate) done: DoneWhen,
 }
 
-/// An atomic that waits to be sent, with operands and comparands.
+/// Atomic that waits to be sent, with operands and comparands.
 #[derive(Debug)]
 pub(crate) struct QueuedAtomic {
     pub(crate) ticket: Ticket,
@@ -63,7 +63,7 @@ pub(crate) struct QueuedAtomic {
     pub(crate) values: Box<[u8]>,
 }
 
-/// An operation that waits for its turn.
+/// Operation that waits in a peer's queue.
 #[derive(Debug)]
 pub(crate) enum Queued {
     Send(QueuedSend),
@@ -72,28 +72,28 @@ pub(crate) enum Queued {
     Atomic(QueuedAtomic),
 }
 
-/// A message that has left.
+/// Message that has been sent and has not ended.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) ticket: Ticket,
     pub(crate) kept: Option<Buffer>,
     pub(crate) registered: Option<u64>,
-    /// What is still to come.
+    /// Events that must still occur.
     pub(crate) awaits: Awaits,
 }
 
-/// What a message that has left is waiting for.
+/// Events that a sent message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Awaits {
     Transport,
     TransportAndAck,
     Ack,
     Finish,
-    /// A receive of this endpoint.
+    /// A receive of this endpoint, for a message to itself.
     Self_,
 }
 
-/// A WRITE or READ of the application.
+/// WRITE or READ of the application.
 #[derive(Debug)]
 pub(crate) struct Rma {
     pub(crate) ticket: Ticket,
@@ -101,14 +101,14 @@ pub(crate) struct Rma {
     pub(crate) local: Piece,
     pub(crate) kept: Option<Buffer>,
     pub(crate) stage: Stage,
-    /// Where each segment is, and the peer's number of its region.
+    /// Remote location of each segment, and the peer's number of its region.
     pub(crate) found: [Place; Segments::MOST],
-    /// Requests and transfers under way.
+    /// Number of requests and transfers in progress.
     pub(crate) under_way: u32,
     pub(crate) failure: Option<Failure>,
 }
 
-/// Where a segment is.
+/// Remote location of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) remote: Remote,
@@ -119,20 +119,20 @@ impl Place {
     pub(crate) const NOWHERE: Place = Place { remote: Remote { address: 0, rkey: 0 }, region: 0 };
 }
 
-/// How far an RMA has come.
+/// Progress of an RMA operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Keys are not all known.
+    /// Some keys are not known yet.
     Unresolved,
-    /// So many local bytes have been requested.
+    /// This many local bytes have been requested.
     Bytes(u64),
     /// The notice of this segment is next.
     Notice(usize),
-    /// All has been requested.
+    /// Everything has been requested.
     Requested,
 }
 
-/// Bytes on their way here by READs.
+/// Transfer into local memory by READs.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) peer: PeerId,
@@ -150,24 +150,24 @@ impl Transfer {
     }
 }
 
-/// What a transfer is for.
+/// Operation that a transfer belongs to.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// A message, which its sender calls `id`.
+    /// A message, with the sender's number `id`.
     Landing { landing: Landing, id: u64 },
     /// A READ of the application.
     Rma(u64),
 }
 
-/// A message and the receive that it was matched with.
+/// Message together with the receive that it matched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Landing {
     pub(crate) ticket: Ticket,
-    /// As much as fits.
+    /// Destination: the part of the message that fits.
     pub(crate) into: Piece,
-    /// Bytes that do not.
+    /// Number of bytes that do not fit.
     pub(crate) cut: u64,
-    /// The multi-receive it is put into.
+    /// Multi-receive that takes the message.
     pub(crate) many: Option<u64>,
 }
 
@@ -184,7 +184,7 @@ impl Landing {
     }
 }
 
-/// An atomic whose result is to come.
+/// Atomic that awaits its result.
 #[derive(Debug)]
 pub(crate) struct Fetching {
     pub(crate) ticket: Ticket,
@@ -192,20 +192,20 @@ pub(crate) struct Fetching {
     pub(crate) region: u64,
 }
 
-/// What becomes of a request that the transport has completed.
+/// Request in flight at the transport.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
     pub(crate) peer: PeerId,
     pub(crate) what: What,
 }
 
-/// Parts of operations.
+/// Part of an operation that a request carries out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Message(u64),
-    /// Of a transfer, and its bytes.
+    /// A transfer's chunk: its transfer and its length in bytes.
     ReadChunk(u64, u64),
-    /// Of an RMA, and its bytes.
+    /// An RMA's chunk: its RMA and its length in bytes.
     WriteChunk(u64, u64),
     Notice(u64),
 }

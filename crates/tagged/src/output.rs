@@ -1,4 +1,4 @@
-//! What the engine wants of its driver and tells the application.
+//! Output of the engine: actions for its driver and completions for the application.
 
 use alloc::boxed::Box;
 
@@ -6,92 +6,92 @@ use crate::header::Header;
 use crate::memory::{PeerId, Piece, Remote};
 use crate::request::{Label, Report};
 
-/// The engine's name for a request to the transport; said again in [`completed`](crate::Engine::completed).
+/// Engine's number of a request to the transport, which the driver passes to [`completed`](crate::Engine::completed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// What follows the header of a message.
+/// Payload of a message, after its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Nothing.
+    /// No payload.
     None,
-    /// Bytes of the application. Up to [`MAX_INJECT`](crate::MAX_INJECT) of them must be copied as the action is taken;
-    /// longer ones stay until the request is completed.
+    /// Bytes of the application. The driver must copy up to [`MAX_INJECT`](crate::MAX_INJECT) of them when it takes
+    /// the action; longer payload stays valid until the request is completed.
     Piece(Piece),
     /// Bytes of the engine.
     Bytes(Box<[u8]>),
 }
 
-/// What the driver is to do, in the order given.
+/// Action that the driver must execute, in the order given.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Connect to a peer; answer with [`peer_up`](crate::Engine::peer_up) or [`peer_down`](crate::Engine::peer_down).
     Connect {
-        /// To whom.
+        /// Peer to connect to.
         peer: PeerId,
     },
-    /// Cut the connection to a peer at once. For the engine it is gone already.
+    /// Close the connection to a peer at once. The engine has already discarded it.
     Disconnect {
-        /// To whom.
+        /// Peer to disconnect.
         peer: PeerId,
-        /// Why.
+        /// Reason for the disconnection.
         fault: Fault,
     },
-    /// Post receives of the driver's memory on the connection. They are filled in this order, and each message that
-    /// fills one is told by [`delivered`](crate::Engine::delivered).
+    /// Post receives of the driver's memory on the connection. They are filled in this order, and the driver reports
+    /// each message that fills one with [`delivered`](crate::Engine::delivered).
     PostReceives {
-        /// Of whom.
+        /// Peer whose connection gets the receives.
         peer: PeerId,
-        /// How many.
+        /// Number of receives.
         count: u16,
-        /// Bytes of each.
+        /// Size of each receive in bytes.
         size: u32,
     },
     /// SEND header and payload as one message.
     Send {
-        /// To whom.
+        /// Peer to send to.
         peer: PeerId,
-        /// The first bytes.
+        /// Header of the message.
         header: Header,
-        /// What follows.
+        /// Payload after the header.
         payload: Payload,
-        /// Completed when the peer's transport has it.
+        /// Request to complete when the peer's transport has the message.
         request: RequestId,
     },
     /// READ memory of a peer.
     Read {
-        /// Whose.
+        /// Peer that owns the memory.
         peer: PeerId,
-        /// From where.
+        /// Remote source.
         remote: Remote,
-        /// To where, and how much.
+        /// Local destination, which also gives the length.
         into: Piece,
-        /// Completed when the bytes are there.
+        /// Request to complete when the bytes have arrived.
         request: RequestId,
     },
     /// WRITE memory of a peer.
     Write {
-        /// Whose.
+        /// Peer that owns the memory.
         peer: PeerId,
-        /// To where.
+        /// Remote destination.
         remote: Remote,
-        /// From where, and how much.
+        /// Local source, which also gives the length.
         from: Piece,
-        /// Completed when the peer's transport has it.
+        /// Request to complete when the peer's transport has the bytes.
         request: RequestId,
     },
 }
 
-/// Why a peer was cut off.
+/// Reason why the engine disconnected a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A message that cannot be read.
+    /// A message that cannot be parsed.
     Malformed,
-    /// A message that has no place here: more than was granted, an answer nobody asked for, memory beyond its bounds.
+    /// A message that breaks a rule: it exceeds the grant, answers no question, or names memory beyond its bounds.
     Violation,
 }
 
-/// What an entry is about.
+/// Kind of operation that a completion reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A message was sent (FI_SEND, and FI_MSG or FI_TAGGED).
@@ -112,68 +112,69 @@ pub enum Kind {
     RemoteRead,
 }
 
-/// Why an operation failed.
+/// Reason why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The message was longer than its receive (FI_ETRUNC); the first bytes are there.
+    /// The message was longer than its receive (FI_ETRUNC). The buffer holds its first bytes.
     Truncated {
-        /// Bytes cut off (olen).
+        /// Number of bytes cut off (olen).
         cut: u64,
     },
-    /// Cancelled (FI_ECANCELED).
+    /// The operation was cancelled (FI_ECANCELED).
     Cancelled,
     /// A peek found nothing (FI_ENOMSG).
     NoMessage,
-    /// The connection is gone (FI_ECONNRESET).
+    /// The connection has ended (FI_ECONNRESET).
     Reset,
     /// The peer does not answer (FI_ETIMEDOUT).
     TimedOut,
-    /// The peer refused to be connected (FI_ECONNREFUSED).
+    /// The peer refused the connection (FI_ECONNREFUSED).
     Refused,
-    /// No such key, beyond the region's bounds, or without right (FI_EACCES).
+    /// The key is unknown, the range is out of the region's bounds, or the access right is missing (FI_EACCES).
     Access,
     /// The transport has no memory or regions left (FI_ENOMEM).
     NoMemory,
-    /// The transport failed otherwise (FI_EIO).
+    /// Any other failure of the transport (FI_EIO).
     Io,
 }
 
-/// Whether a multi-receive is done with its buffer.
+/// State of a multi-receive's buffer after a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// No multi-receive, or there is more to come.
+    /// Not a multi-receive, or further messages may be put into the buffer.
     No,
     /// No further message will be put into the buffer (FI_MULTI_RECV).
     Released,
 }
 
-/// An operation has ended, or something has happened to memory here. Each operation ends exactly once.
+/// Completion: the end of an operation, or an access of a peer to local memory. Each operation ends exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// As posted; zero for what a peer did.
+    /// Context given when the operation was posted; zero for an access of a peer.
     pub context: u64,
-    /// What it is about; which counters it counts for.
+    /// Kind of operation, which also selects the counters it increments.
     pub kind: Kind,
-    /// Whether it is an entry in the completion queue; failures always are.
+    /// Entry in the completion queue, or counters only. Failures are always entries.
     pub report: Report,
-    /// How it ended.
+    /// Result of the operation.
     pub result: Result<(), Failure>,
-    /// Bytes moved; for a peek those of the message. Zero for operations that failed otherwise than by truncation.
+    /// Number of bytes moved; for a peek, length of the message. Zero for operations that failed, except by
+    /// truncation.
     pub len: u64,
     /// Remote CQ data.
     pub data: Option<u64>,
-    /// The other side.
+    /// The other side of the operation.
     pub peer: Option<PeerId>,
-    /// Where a receive put the message.
+    /// Location where a receive put the message.
     pub into: Piece,
-    /// Whether a multi-receive ends with this.
+    /// Release of a multi-receive's buffer with this completion.
     pub release: Release,
-    /// Key of the region a peer reached, where known.
+    /// Key of the region that a peer accessed, if known.
     pub region: Option<u64>,
 }
 
 impl Completion {
-    /// The tag; zero without.
+    /// Returns the tag, or zero if there is none.
     pub fn tag(&self) -> u64 {
         match self.kind {
             Kind::Send(Label::Tagged(tag)) | Kind::Receive(Label::Tagged(tag)) => tag,

@@ -1,4 +1,4 @@
-//! What is kept of a peer.
+//! State of a peer and of its connection.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -7,15 +7,16 @@ use crate::flow::{Credits, Known, Pool, Window};
 use crate::operations::Queued;
 use crate::wire::{End, Notice, RemoteRegion};
 
-/// Keys that may be asked for at a time, and atomics that may await results. The answers a peer owes are bounded by it.
+/// Largest number of keys asked for at a time, and of atomics that await results. It bounds the answers that a peer
+/// owes.
 pub(crate) const MOST_QUESTIONS: u32 = 32;
 
-/// Which end a connection was dialled from.
+/// Side that established a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// This one: it sends nothing until the other end has granted receives.
+    /// This endpoint dialled. It sends nothing until the other end has granted receives.
     Initiator,
-    /// The other one, which has its first receives posted.
+    /// The other end dialled. Its first receives are posted.
     Acceptor,
 }
 
@@ -34,28 +35,29 @@ pub(crate) enum Link {
     Up(Box<Connection>),
 }
 
-/// What begins anew with each connection.
+/// State of one connection to a peer, reset with each new connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) credits: Credits,
     pub(crate) window: Window,
-    /// Messages sent and received, modulo 2^32.
+    /// Number of messages sent and received, modulo 2^32.
     pub(crate) sent: u32,
     pub(crate) received: u32,
-    /// Messages of the peer taken that asked for it: in all, and as it was told.
+    /// Number of the peer's messages processed that asked for an acknowledgement: in total, and as last reported to
+    /// the peer.
     pub(crate) taken: u32,
     pub(crate) taken_told: u32,
-    /// Messages that asked, in order, and how many have been acknowledged.
+    /// Messages that await an acknowledgement, in order, and the number acknowledged so far.
     pub(crate) asking: VecDeque<u64>,
     pub(crate) acked: u32,
-    /// Answers and questions that go ahead of operations.
+    /// Answers and questions, which leave before operations.
     pub(crate) outbox: VecDeque<Reply>,
-    /// How many of them the peer has asked for.
+    /// Number of entries of `outbox` that the peer has asked for.
     pub(crate) answers: u32,
     pub(crate) keys: BTreeMap<u64, KeyState>,
-    /// Regions by the peer's numbers.
+    /// Regions, keyed by the peer's region numbers.
     pub(crate) regions: BTreeMap<u64, KnownRegion>,
-    /// Keys asked for, atomics whose results are to come.
+    /// Number of keys asked for, and of atomics that await results.
     pub(crate) keys_asked: u32,
     pub(crate) fetching: u32,
     /// Transfers with more to request, and requests in flight.
@@ -75,7 +77,7 @@ impl UnderWay {
     pub(crate) fn is_none(self) -> bool {
         self.requests == 0
     }
-    /// Whether another may join: within both limits, or alone.
+    /// Returns true if another request is allowed: within both limits, or if none is in flight.
     pub(crate) fn has_room(self, len: u64, requests: u32, bytes: u64) -> bool {
         self.is_none() || self.requests < requests && self.bytes.saturating_add(len) <= bytes
     }
@@ -115,14 +117,14 @@ impl Connection {
             writes: UnderWay::default(),
         }
     }
-    /// An answer the peer has asked for.
+    /// Queues an answer that the peer has asked for.
     pub(crate) fn answer(&mut self, reply: Reply) {
         self.answers += 1;
         self.outbox.push_back(reply);
     }
 }
 
-/// A message that waits for nothing but a receive.
+/// Message that needs nothing but a receive to leave.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Finish { id: u64, end: End },
@@ -135,13 +137,13 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// The peer has asked for it.
+    /// Returns true if the peer has asked for this message.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(self, Reply::Key { .. } | Reply::Result { .. })
     }
 }
 
-/// What is known of a key of the peer.
+/// State of a key of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyState {
     Asked,
@@ -149,12 +151,12 @@ pub(crate) enum KeyState {
     Region(u64),
 }
 
-/// A region of the peer.
+/// Region of the peer.
 #[derive(Debug)]
 pub(crate) struct KnownRegion {
     pub(crate) key: u64,
     pub(crate) told: RemoteRegion,
-    /// Operations that use it.
+    /// Number of operations that use the region.
     pub(crate) users: u32,
     pub(crate) state: RegionState,
 }
@@ -162,6 +164,6 @@ pub(crate) struct KnownRegion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegionState {
     Open,
-    /// To be given up when its last user is done.
+    /// Will be released when its last user ends.
     Revoked,
 }

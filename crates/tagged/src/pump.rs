@@ -1,4 +1,4 @@
-//! What goes to a peer next.
+//! Order in which messages and requests leave to a peer.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,17 +11,18 @@ use crate::request::{DoneWhen, Hold};
 use crate::shared::Core;
 use crate::wire::{Ack, EAGER_HEADER, End, Message, Use};
 
-/// What became of the operation at the head of a peer's queue.
+/// Result of issuing the operation at the head of a peer's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It has left, or failed.
+    /// The operation has left or failed.
     Issued,
-    /// It must wait: for a receive, a key, or others in flight.
+    /// The operation waits for a receive, a key, or requests in flight.
     Waits,
 }
 
 impl Core {
-    /// Sends what may go: chunks of messages that come, answers, operations in order, and at last grants.
+    /// Sends everything that may leave: chunks of messages to receive, answers, operations in order, and finally
+    /// grants.
     pub(crate) fn pump(
         &mut self,
         peer: PeerId,
@@ -47,7 +48,7 @@ impl Core {
             };
             match step {
                 Step::Issued => drop(queue.pop_front()),
-                // It may have asked for a key, which goes first.
+                // The operation may have asked for a key; that question leaves first.
                 Step::Waits if connection.outbox.is_empty() => break,
                 Step::Waits => {}
             }
@@ -97,7 +98,7 @@ impl Core {
         Step::Issued
     }
 
-    /// Whether a message of so many bytes goes whole into the receive that the next message fills.
+    /// Returns true if a message of `len` bytes can be sent eagerly into the receive that the next message fills.
     pub(crate) fn fits_next(&self, connection: &Connection, len: u64) -> bool {
         let Some(next) = connection.credits.next() else { return false };
         let room = u64::from(next.size.saturating_sub(EAGER_HEADER)).min(u64::from(self.config.eager));
@@ -120,8 +121,8 @@ impl Core {
         self.transmit(peer, connection, message, payload, request);
     }
 
-    /// The receiver will READ the bytes; until then the message holds no slot, or thousands of them both ways would block
-    /// each other.
+    /// Announces a message, which the receiver then READs. An announced message holds no slot; otherwise thousands of
+    /// them in both directions would block each other.
     fn announce(
         &mut self,
         peer: PeerId,
@@ -156,7 +157,7 @@ impl Core {
         self.transmit(peer, connection, message, Payload::None, RequestId(0));
     }
 
-    /// READs the next chunks of messages and of the application's reads, one of each in turn, so that a short one does
+    /// READs the next chunks of messages and of the application's reads, round robin, so that a short transfer does
     /// not wait for a long one.
     fn request_chunks(&mut self, peer: PeerId, connection: &mut Connection) {
         let (most, bytes) = (self.config.reads_in_flight, self.config.bytes_in_flight);
@@ -185,7 +186,7 @@ impl Core {
         }
     }
 
-    /// A chunk has come, or not.
+    /// Handles the end of a chunk's READ.
     pub(crate) fn chunk_read(
         &mut self,
         connection: &mut Connection,
@@ -195,7 +196,7 @@ impl Core {
     ) {
         let Some(transfer) = self.transfers.get_mut(id) else { return };
         transfer.chunks -= 1;
-        // What comes after its owner has asked for the region may be anything.
+        // After the owner has revoked the region, the bytes read are undefined.
         let is_revoked = matches!(transfer.owner, Owner::Rma(rma) if self.rmas.get(rma).is_some_and(|rma| rma.is_revoked(connection)));
         let result = if is_revoked { Err(Failure::Access) } else { result };
         transfer.failure = transfer.failure.or(result.err());

@@ -1,4 +1,4 @@
-//! Receiving messages.
+//! Receive operations.
 
 use crate::engine::Engine;
 use crate::inbox::{Arrival, Body};
@@ -9,7 +9,11 @@ use crate::peer::{Connection, Link, Peer};
 use crate::request::{Claim, Found, Label, Peek, PostError, Receive, Report, Take, Want};
 
 impl Engine {
-    /// Posts a receive, which takes the oldest unexpected message that fits, or waits.
+    /// Posts a receive, which takes the oldest unexpected message that matches, or waits.
+    ///
+    /// # Errors
+    ///
+    /// [`PostError::Lengths`] if a multi-receive has no room.
     pub fn post_receive(&mut self, receive: Receive, memory: &mut dyn Memory) -> Result<(), PostError> {
         if matches!(receive.take, Take::Many { .. }) && receive.into.len == 0 {
             return Err(PostError::Lengths);
@@ -22,7 +26,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Looks for an unexpected message. The answer is a completion, also if there is none.
+    /// Searches for an unexpected message. The result is a completion, even if there is none.
     pub fn peek(&mut self, peek: Peek, memory: &mut dyn Memory) {
         let Peek { from, want, found, context } = peek;
         let Some((space, turn, arrival)) = self.core.inbox.look(from, want) else {
@@ -44,7 +48,11 @@ impl Engine {
         self.relieve(memory);
     }
 
-    /// Receives, or drops, the message that a peek claimed with this context.
+    /// Receives or drops the message that a peek claimed with this context.
+    ///
+    /// # Errors
+    ///
+    /// [`PostError::NotClaimed`] if no message was claimed with this context.
     pub fn claim(&mut self, claim: Claim, memory: &mut dyn Memory) -> Result<(), PostError> {
         let arrival = self.core.inbox.claim(claim.context).ok_or(PostError::NotClaimed)?;
         match claim.into {
@@ -62,8 +70,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back a receive of this context that has not been matched, any one of them where there are several. Its
-    /// completion says so; where nothing is found nothing happens.
+    /// Cancels a receive with this context that has not been matched; if there are several, any one of them. The
+    /// cancellation is reported by the receive's completion. Nothing happens if no receive is found.
     pub fn cancel(&mut self, context: u64) {
         let cancelled = self.core.inbox.cancel(context);
         self.core.completions.extend(cancelled);
@@ -94,7 +102,7 @@ fn connection_of(peer: Option<&mut Peer>) -> Option<&mut Connection> {
     }
 }
 
-/// The answer of a peek that found nothing.
+/// Returns the completion of a peek that found nothing.
 fn nothing(peek: &Peek) -> Completion {
     let label = match peek.want {
         Want::Message => Label::Message,

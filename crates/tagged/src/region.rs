@@ -9,20 +9,21 @@ use crate::wire::{RemoteRegion, Told};
 /// Memory to open to peers (fi_mr_reg).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The application's key, unique among open regions.
+    /// Key that the application chose, unique among open regions.
     pub key: u64,
-    /// What peers call its first byte: 0 with offsets, its address with FI_MR_VIRT_ADDR. `base + piece.len` is below 2^64.
+    /// Address of the region's first byte as peers give it: 0 for offsets, or its virtual address with
+    /// FI_MR_VIRT_ADDR. `base + piece.len` is below 2^64.
     pub base: u64,
-    /// The memory.
+    /// Memory of the region.
     pub piece: Piece,
-    /// What peers may do.
+    /// Access rights of peers.
     pub access: Access,
-    /// What the application hears of.
+    /// Accesses that are reported to the application.
     pub events: RegionEvents,
 }
 
-/// Which accesses of peers are told with a completion ([`Kind::RemoteWrite`](crate::Kind::RemoteWrite),
-/// [`Kind::RemoteRead`](crate::Kind::RemoteRead)), besides writes with data, which are always.
+/// Accesses of peers that produce a completion ([`Kind::RemoteWrite`](crate::Kind::RemoteWrite),
+/// [`Kind::RemoteRead`](crate::Kind::RemoteRead)). Writes with data always do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionEvents {
     /// None.
@@ -44,7 +45,7 @@ impl RegionEvents {
     }
 }
 
-/// The engine's name for a region, of which there may be several with the same key one after the other.
+/// Engine's number of a region. Several regions may have the same key one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionId(pub(crate) u64);
 
@@ -52,29 +53,30 @@ pub struct RegionId(pub(crate) u64);
 pub(crate) struct Opened {
     pub(crate) region: Region,
     exposure: Exposure,
-    /// Peers that know of it.
+    /// Peers that have received the region's description and not released it.
     askers: BTreeSet<PeerId>,
 }
 
-/// True if the transport knows a region.
+/// State of a region at the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exposure {
-    /// No peer has asked yet.
+    /// Not registered: no peer has asked yet.
     None,
-    /// By this.
+    /// Registered at this remote address and key.
     Open(Remote),
-    /// Not any more: peers are still to give it up, and reach nothing until then. The key that is to be closed then.
+    /// Withdrawn: peers still have to release the region and can no longer access it. The key, if any, is
+    /// deregistered once all have released it.
     Withdrawn(Option<u64>),
 }
 
 impl Opened {
-    /// The piece of an access, if it lies within.
+    /// Returns the piece that an access covers, if it lies within the region.
     pub(crate) fn piece(&self, address: u64, len: u64) -> Option<Piece> {
         self.region.piece.part(address.checked_sub(self.region.base)?, len)
     }
 }
 
-/// All regions.
+/// All regions of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     all: Table<Opened>,
@@ -82,7 +84,7 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// `None` if the key is in use.
+    /// Opens a region. Returns `None` if the key is in use.
     pub(crate) fn open(&mut self, region: Region) -> Option<RegionId> {
         if self.open.contains_key(&region.key) {
             return None;
@@ -91,11 +93,11 @@ impl Regions {
         self.open.insert(region.key, id);
         Some(RegionId(id))
     }
-    /// An open region, for this endpoint itself.
+    /// Returns the open region with this key, for accesses of this endpoint itself.
     pub(crate) fn by_key(&self, key: u64) -> Option<&Opened> {
         self.all.get(*self.open.get(&key)?)
     }
-    /// The state of a region for a peer that names it.
+    /// Returns the state of a region for a peer that names it by its number.
     pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Known<'_> {
         match self.all.get(id).filter(|opened| opened.askers.contains(&peer)) {
             None => Known::No,
@@ -103,21 +105,21 @@ impl Regions {
             Some(opened) => Known::Yes(opened),
         }
     }
-    /// What a peer that asks for a key is told.
+    /// Returns the description of the region for a peer that asks for a key, and registers the region if necessary.
     pub(crate) fn ask(&mut self, key: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<RemoteRegion> {
         let id = *self.open.get(&key)?;
         let opened = self.all.get_mut(id)?;
         let Region { base, piece, access, events, .. } = opened.region;
         let remote = match opened.exposure {
             Exposure::Open(remote) => remote,
-            // What is withdrawn is not open under its key.
+            // A withdrawn region is not open under its key, so this case does not occur for it.
             Exposure::None | Exposure::Withdrawn(_) => memory.register(piece, access, None)?,
         };
         opened.exposure = Exposure::Open(remote);
         opened.askers.insert(peer);
         Some(RemoteRegion { region: id, remote, base, len: piece.len, access, told: events.told() })
     }
-    /// No peer learns of the region any more; those that know of it.
+    /// Closes a region to new peers and returns the peers that still know it.
     pub(crate) fn close(&mut self, id: RegionId, memory: &mut dyn Memory) -> BTreeSet<PeerId> {
         let Some(opened) = self.all.get(id.0) else { return BTreeSet::new() };
         if self.open.get(&opened.region.key) == Some(&id.0) {
@@ -127,7 +129,8 @@ impl Regions {
         self.end_if_unknown(id.0, memory);
         askers
     }
-    /// A peer does not use the region any more; `None` if it never knew of it or it is still open.
+    /// Records that a peer has released a closed region. Returns `None` if the peer never knew the region or it is
+    /// still open.
     pub(crate) fn give_up(&mut self, id: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<()> {
         let opened = self.all.get_mut(id)?;
         if self.open.get(&opened.region.key) == Some(&id) || !opened.askers.remove(&peer) {
@@ -136,7 +139,7 @@ impl Regions {
         self.end_if_unknown(id, memory);
         Some(())
     }
-    /// A peer is gone.
+    /// Forgets a peer whose connection has ended, and ends the regions that only it still knew.
     pub(crate) fn lose(&mut self, peer: PeerId, memory: &mut dyn Memory) {
         for id in self.all.ids(|opened| opened.askers.contains(&peer)) {
             if let Some(opened) = self.all.get_mut(id) {
@@ -157,8 +160,9 @@ impl Regions {
             Some(Exposure::None | Exposure::Withdrawn(None)) | None => {}
         }
     }
-    /// Takes a closed region back from peers that have not given it up: the transport's key, and those peers. If they were asked to
-    /// give it up the key stays: what they get under it they do not take for the region.
+    /// Withdraws a closed region and returns the transport's key and the peers that have not released it. If these
+    /// peers were asked to release it, the transport keeps the key until they do: they discard anything they read
+    /// under it.
     pub(crate) fn withdraw(
         &mut self,
         id: RegionId,
@@ -175,22 +179,22 @@ impl Regions {
         }
         Some((remote.rkey, opened.askers.clone()))
     }
-    /// Peers that have not given a region up.
+    /// Returns the peers that have not released a region.
     pub(crate) fn askers(&self, id: RegionId) -> impl Iterator<Item = PeerId> {
         self.all.get(id.0).into_iter().flat_map(|opened| opened.askers.iter().copied())
     }
-    /// True if peers reach a region, open or closing.
+    /// Returns true while peers can access a region, open or closing.
     pub(crate) fn is_reached(&self, id: RegionId) -> bool {
         self.all.get(id.0).is_some_and(|opened| !matches!(opened.exposure, Exposure::Withdrawn(_)))
     }
 }
 
-/// The state of a region for a peer.
+/// State of a region for a peer.
 pub(crate) enum Known<'a> {
-    /// The peer was told of it; open or closing.
+    /// The peer knows the region, which is open or closing.
     Yes(&'a Opened),
-    /// The peer was told of it, and has not heard yet that it is gone.
+    /// The peer knows the region and has not released it since it was withdrawn.
     Withdrawn,
-    /// The peer was not told of it, or has given it up.
+    /// The peer never knew the region, or has released it.
     No,
 }

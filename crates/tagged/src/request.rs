@@ -1,9 +1,9 @@
-//! What an application asks of the engine.
+//! Requests of an application to the engine.
 
 use crate::atomic::{AtomicOp, AtomicType};
 use crate::memory::{PeerId, Piece};
 
-/// To which of the two spaces a message belongs, and its tag. Receives of one space never see messages of the other.
+/// Message space of a message, and its tag. A receive in one space never matches a message of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
     /// A message without tag (FI_MSG).
@@ -12,21 +12,21 @@ pub enum Label {
     Tagged(u64),
 }
 
-/// Which messages a receive takes.
+/// Messages that a receive matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Any without tag.
+    /// Any message without a tag.
     Message,
-    /// Those with `(tag ^ theirs) & !ignore == 0`.
+    /// Messages whose tag satisfies `(tag ^ theirs) & !ignore == 0`.
     Tagged {
         /// The tag.
         tag: u64,
-        /// Bits of it that do not matter.
+        /// Bits of the tag that are ignored.
         ignore: u64,
     },
 }
 
-/// What the application wants to hear of an operation that succeeds. Errors are always reported, and counters count all.
+/// Report of an operation that succeeds. Errors are always reported as entries, and counters count every operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// An entry in its completion queue.
@@ -35,123 +35,124 @@ pub enum Report {
     Count,
 }
 
-/// How long the application keeps its bytes for the engine.
+/// Time for which the application keeps its buffer unchanged for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Until the completion.
+    /// Until the operation completes.
     UntilDone,
-    /// Until the driver has drained the actions of this call (inject): what must wait is copied. At most
+    /// Until the driver has taken the actions of this call (inject). A message that must wait is copied. At most
     /// [`MAX_INJECT`](crate::MAX_INJECT) bytes.
     ThisCall,
 }
 
-/// When a message counts as done.
+/// Event at which a message counts as completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DoneWhen {
-    /// The other side's transport has it (FI_TRANSMIT_COMPLETE).
+    /// The other side's transport has the message (FI_TRANSMIT_COMPLETE).
     Transmitted,
-    /// The other side's engine has matched and placed it, or holds it (FI_DELIVERY_COMPLETE).
+    /// The other side's engine has matched and placed the message, or holds it (FI_DELIVERY_COMPLETE).
     Delivered,
 }
 
-/// A message to send.
+/// Message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
-    /// To whom; [`PeerId::SELF`] is allowed.
+    /// Destination; [`PeerId::SELF`] is allowed.
     pub to: PeerId,
-    /// Space and tag.
+    /// Message space and tag.
     pub label: Label,
-    /// Its bytes.
+    /// Payload of the message.
     pub payload: Piece,
     /// Remote CQ data.
     pub data: Option<u64>,
-    /// How long the bytes stay.
+    /// Time for which the payload stays unchanged.
     pub hold: Hold,
-    /// When it is done.
+    /// Event that completes the message.
     pub done: DoneWhen,
-    /// What is reported of success.
+    /// Report on success.
     pub report: Report,
-    /// Returned in the completion.
+    /// Value returned in the completion.
     pub context: u64,
 }
 
-/// How many messages a receive takes.
+/// Number of messages that a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// One.
+    /// One message.
     One,
-    /// One behind the other until less than `least` bytes are free (FI_MULTI_RECV).
+    /// Consecutive messages until less than `least` bytes are free (FI_MULTI_RECV).
     Many {
         /// FI_OPT_MIN_MULTI_RECV, in bytes; at least 1.
         least: u64,
     },
 }
 
-/// A receive to post.
+/// Receive to post.
 #[derive(Clone, Copy, Debug)]
 pub struct Receive {
-    /// From whom; `None` is anyone.
+    /// Source of the messages; `None` matches any.
     pub from: Option<PeerId>,
-    /// Which messages.
+    /// Messages to match.
     pub want: Want,
-    /// Where they go.
+    /// Buffer for the messages.
     pub into: Piece,
-    /// How many.
+    /// Number of messages to take.
     pub take: Take,
-    /// What is reported of success. That a multi-receive is released is always reported.
+    /// Report on success. The release of a multi-receive is always an entry.
     pub report: Report,
-    /// Returned in the completion, and the name for [`cancel`](crate::Engine::cancel).
+    /// Value returned in the completion, and the identifier for [`cancel`](crate::Engine::cancel).
     pub context: u64,
 }
 
-/// What becomes of a message that [`peek`](crate::Engine::peek) finds.
+/// Treatment of a message that [`peek`](crate::Engine::peek) finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It stays (FI_PEEK).
+    /// The message stays (FI_PEEK).
     Stays,
-    /// It is hidden from all but the [`claim`](crate::Engine::claim) with the same context (FI_PEEK | FI_CLAIM).
+    /// The message is hidden from everything but the [`claim`](crate::Engine::claim) with the same context (FI_PEEK |
+    /// FI_CLAIM).
     Claimed,
-    /// It is dropped (FI_PEEK | FI_DISCARD).
+    /// The message is dropped (FI_PEEK | FI_DISCARD).
     Dropped,
 }
 
-/// A look for an unexpected message. The answer is a completion: one like that of a receive, or the error
+/// Search for an unexpected message. The result is a completion: one like that of a receive, or the error
 /// [`Failure::NoMessage`](crate::Failure::NoMessage).
 #[derive(Clone, Copy, Debug)]
 pub struct Peek {
-    /// From whom; `None` is anyone.
+    /// Source of the message; `None` matches any.
     pub from: Option<PeerId>,
-    /// Which messages.
+    /// Messages to match.
     pub want: Want,
-    /// What becomes of it.
+    /// Treatment of the message found.
     pub found: Found,
-    /// Returned in the completion.
+    /// Value returned in the completion.
     pub context: u64,
 }
 
-/// The receive of a message that was claimed.
+/// Receive of a message that was claimed.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// Where it goes; `None` drops it (FI_CLAIM | FI_DISCARD).
+    /// Buffer for the message; `None` drops it (FI_CLAIM | FI_DISCARD).
     pub into: Option<Piece>,
-    /// What is reported of success.
+    /// Report on success.
     pub report: Report,
-    /// The context of the peek.
+    /// Context of the peek that claimed the message.
     pub context: u64,
 }
 
-/// Bytes of a region of a peer.
+/// Range of bytes in a region of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Key of the region, the application's.
+    /// Key of the region, as its application chose it.
     pub key: u64,
-    /// Address as the region counts: from its [`base`](crate::Region::base).
+    /// Address within the region, counted from its [`base`](crate::Region::base).
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
-/// Up to four segments (rma_iov_limit), in the order in which the local bytes go there or come from there.
+/// Up to four segments (rma_iov_limit), in the order of the local bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments {
     all: [Segment; Segments::MOST],
@@ -159,16 +160,16 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The most there may be.
+    /// Largest number of segments.
     pub const MOST: usize = 4;
 
-    /// `None` if there are more than [`MOST`](Self::MOST).
+    /// Creates the list, or returns `None` if there are more than [`MOST`](Self::MOST) segments.
     pub fn new(segments: &[Segment]) -> Option<Self> {
         let mut all = [Segment::default(); Segments::MOST];
         all.get_mut(..segments.len())?.copy_from_slice(segments);
         Some(Segments { all, count: segments.len() as u8 })
     }
-    /// The segments.
+    /// Returns the segments.
     pub fn as_slice(&self) -> &[Segment] {
         &self.all[..usize::from(self.count)]
     }
@@ -185,113 +186,114 @@ impl From<Segment> for Segments {
     }
 }
 
-/// An RMA write.
+/// RMA write.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
-    /// Whose memory.
+    /// Peer that owns the memory.
     pub to: PeerId,
-    /// Where it goes; as long as `from` together.
+    /// Destination. The total length equals that of `from`.
     pub segments: Segments,
-    /// The bytes.
+    /// Bytes to write.
     pub from: Piece,
     /// Remote CQ data (writedata).
     pub data: Option<u64>,
-    /// How long the bytes stay.
+    /// Time for which the bytes stay unchanged.
     pub hold: Hold,
-    /// What is reported of success.
+    /// Report on success.
     pub report: Report,
-    /// Returned in the completion.
+    /// Value returned in the completion.
     pub context: u64,
 }
 
-/// An RMA read.
+/// RMA read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
-    /// Whose memory.
+    /// Peer that owns the memory.
     pub to: PeerId,
-    /// Where it comes from; as long as `into` together.
+    /// Source. The total length equals that of `into`.
     pub segments: Segments,
-    /// Where it goes.
+    /// Buffer for the bytes.
     pub into: Piece,
-    /// What is reported of success.
+    /// Report on success.
     pub report: Report,
-    /// Returned in the completion.
+    /// Value returned in the completion.
     pub context: u64,
 }
 
-/// What an atomic brings back.
+/// Result that an atomic returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetch {
-    /// Nothing (fi_atomic).
+    /// No result (fi_atomic).
     Nothing,
-    /// The values before (fi_fetch_atomic).
+    /// The previous values (fi_fetch_atomic).
     Old {
-        /// Where they go.
+        /// Buffer for the values.
         result: Piece,
     },
-    /// The values before, of a conditional swap (fi_compare_atomic).
+    /// The previous values, of a conditional swap (fi_compare_atomic).
     Compared {
-        /// What they are compared with.
+        /// Comparands.
         compare: Piece,
-        /// Where they go.
+        /// Buffer for the values.
         result: Piece,
     },
 }
 
-/// An atomic on values that follow each other.
+/// Atomic on consecutive values.
 #[derive(Clone, Copy, Debug)]
 pub struct Atomic {
-    /// Whose memory.
+    /// Peer that owns the memory.
     pub to: PeerId,
     /// Key of the region.
     pub key: u64,
-    /// Address as the region counts.
+    /// Address of the first value, as the region counts.
     pub address: u64,
-    /// What is done.
+    /// Operation.
     pub op: AtomicOp,
-    /// To what.
+    /// Type of the values.
     pub kind: AtomicType,
-    /// How many values; together at most [`MAX_ATOMIC_BYTES`](crate::MAX_ATOMIC_BYTES).
+    /// Number of values. Their total size is at most [`MAX_ATOMIC_BYTES`](crate::MAX_ATOMIC_BYTES).
     pub count: u32,
-    /// The operands; copied in this call. Ignored for [`AtomicOp::Read`].
+    /// Operands, which are copied in this call. Ignored for [`AtomicOp::Read`].
     pub operand: Piece,
-    /// What comes back.
+    /// Result to return.
     pub fetch: Fetch,
-    /// When it is done, where nothing comes back.
+    /// Event that completes an atomic without a result.
     pub done: DoneWhen,
-    /// What is reported of success.
+    /// Report on success.
     pub report: Report,
-    /// Returned in the completion.
+    /// Value returned in the completion.
     pub context: u64,
 }
 
-/// Why a call was refused. Nothing has been done.
+/// Reason why a call was refused. A refused call has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// So many operations wait already (-FI_EAGAIN).
+    /// The limit of waiting operations is reached (-FI_EAGAIN).
     #[error("the queue is full")]
     Full,
     /// The driver has no memory for a copy (-FI_EAGAIN).
     #[error("no memory for a copy")]
     NoMemory,
-    /// Longer than it may be: an inject, an atomic, or a message (-FI_EMSGSIZE).
+    /// An inject, atomic or message exceeds its size limit (-FI_EMSGSIZE).
     #[error("{len} bytes; at most {most} are allowed")]
     TooLong {
-        /// What was asked for.
+        /// Requested length in bytes.
         len: u64,
-        /// What is allowed.
+        /// Limit in bytes.
         most: u64,
     },
-    /// Lengths that must be equal are not, or a multi-receive has no room at all (-FI_EINVAL).
+    /// Lengths that must be equal differ, a range exceeds the address space, or a multi-receive has no room
+    /// (-FI_EINVAL).
     #[error("lengths do not fit each other")]
     Lengths,
-    /// The operation does not exist for the type, or not in this form (-FI_EOPNOTSUPP).
+    /// The operation does not exist for the type or in this form (-FI_EOPNOTSUPP).
     #[error("no such atomic")]
     NotSupported,
-    /// Nothing was claimed with this context (-FI_EINVAL).
+    /// No message was claimed with this context (-FI_EINVAL).
     #[error("nothing was claimed with this context")]
     NotClaimed,
-    /// The key is taken (-FI_ENOKEY).
+    /// The key is in use (-FI_ENOKEY).
     #[error("the key is in use")]
     KeyInUse,
 }

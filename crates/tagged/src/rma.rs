@@ -1,4 +1,4 @@
-//! Reads and writes of peers' memory.
+//! RMA reads and writes of peers' memory.
 
 use crate::config::MAX_MESSAGE;
 use crate::engine::Engine;
@@ -11,17 +11,17 @@ use crate::request::{Hold, PostError, Read, Segment, Segments, Write};
 use crate::shared::Core;
 use crate::wire::{Message, Notice};
 
-/// What became of the search for memory of a peer.
+/// Result of looking up memory of a peer.
 pub(crate) enum Search {
     Found(Place),
     /// The key has been asked for, or will be.
     Waits,
-    /// No such key, bounds or right.
+    /// The key is unknown, the range is out of bounds, or the right is missing.
     Refused,
 }
 
 impl Engine {
-    /// Writes memory of a peer. A message posted later is matched when the bytes are there.
+    /// Writes memory of a peer. A message posted later is matched after the bytes have arrived.
     pub fn post_write(&mut self, write: Write, memory: &mut dyn Memory) -> Result<(), PostError> {
         let Write { to, segments, mut from, data, hold, report, context } = write;
         let most = if hold == Hold::ThisCall { crate::config::MAX_INJECT } else { MAX_MESSAGE };
@@ -44,7 +44,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads memory of a peer. It sees what was written there by writes and messages that were posted before.
+    /// Reads memory of a peer. The read sees the effect of all writes and messages posted before it.
     pub fn post_read(&mut self, read: Read, memory: &mut dyn Memory) -> Result<(), PostError> {
         let Read { to, segments, into, report, context } = read;
         self.admit_rma(&segments, into, MAX_MESSAGE)?;
@@ -72,7 +72,7 @@ impl Engine {
         self.enqueue(to, segments.as_slice().iter().map(|segment| segment.key), queued, memory);
     }
 
-    /// Puts an operation into a peer's queue, and asks for its keys meanwhile.
+    /// Appends an operation to a peer's queue, and asks for its keys in the meantime.
     pub(crate) fn enqueue(
         &mut self,
         to: PeerId,
@@ -90,7 +90,7 @@ impl Engine {
         self.start(to, memory);
     }
 
-    /// Asks for the keys of what waited for a connection.
+    /// Asks for the keys of the operations that waited for a connection.
     pub(crate) fn ask_for_keys(&mut self, peer: PeerId) {
         let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&peer) else { return };
         for queued in queue.iter().take(MOST_QUESTIONS as usize) {
@@ -155,7 +155,7 @@ fn new_rma(ticket: Ticket, segments: Segments, local: Piece) -> Rma {
     }
 }
 
-/// Asks for a key that nothing is known of, unless too many questions are open.
+/// Asks for an unknown key, unless too many questions are open.
 fn ask_for_key(connection: &mut Connection, key: u64) {
     if connection.keys.contains_key(&key) || connection.keys_asked >= MOST_QUESTIONS {
         return;
@@ -165,7 +165,7 @@ fn ask_for_key(connection: &mut Connection, key: u64) {
     connection.outbox.push_back(Reply::AskKey { key });
 }
 
-/// Finds memory of a peer, and checks here what the peer's transport would fail the connection for.
+/// Looks up memory of a peer, and checks locally everything for which the peer's transport would fail the connection.
 pub(crate) fn search(
     connection: &mut Connection,
     segment: &Segment,
@@ -182,7 +182,7 @@ pub(crate) fn search(
             Search::Found(Place { remote, region: *id })
         }
         Some(KeyState::Refused) => {
-            // A later operation asks again.
+            // A later operation asks for the key again.
             connection.keys.remove(&segment.key);
             Search::Refused
         }
@@ -194,14 +194,14 @@ pub(crate) fn search(
     }
 }
 
-/// One more operation uses a region.
+/// Counts an operation that uses a region.
 pub(crate) fn use_region(connection: &mut Connection, region: u64) {
     if let Some(known) = connection.regions.get_mut(&region) {
         known.users += 1;
     }
 }
 
-/// An operation is done with a region: the last one of a revoked region gives it up.
+/// Ends an operation's use of a region. The last user of a revoked region releases it.
 pub(crate) fn leave_region(connection: &mut Connection, region: u64) {
     let Some(known) = connection.regions.get_mut(&region) else { return };
     known.users -= 1;
@@ -212,7 +212,7 @@ pub(crate) fn leave_region(connection: &mut Connection, region: u64) {
 }
 
 impl Core {
-    /// Finds all memory of an RMA.
+    /// Looks up all memory of an RMA. Returns the step to take unless all of it was found.
     fn resolve(&mut self, connection: &mut Connection, id: u64, memory: &mut dyn Memory) -> Option<Step> {
         let rma = self.rmas.get_mut(id)?;
         let kind = rma.ticket.kind;
@@ -334,7 +334,7 @@ impl Core {
         Step::Issued
     }
 
-    /// A request of an RMA, or a transfer, is done.
+    /// Records the end of a request or transfer of an RMA.
     pub(crate) fn part_of_rma_done(&mut self, id: u64, failure: Option<Failure>) {
         if let Some(rma) = self.rmas.get_mut(id) {
             rma.under_way -= 1;
@@ -342,7 +342,7 @@ impl Core {
         }
     }
 
-    /// Ends an RMA of which nothing is under way any more.
+    /// Ends an RMA if nothing of it is in progress any more.
     pub(crate) fn end_rma_if_over(&mut self, connection: &mut Connection, id: u64, memory: &mut dyn Memory) {
         let Some(rma) = self.rmas.get(id) else { return };
         if rma.under_way > 0 || rma.stage != Stage::Requested {
@@ -360,7 +360,7 @@ impl Core {
         self.end_rma(id, failure.map_or(Ok(()), Err), memory);
     }
 
-    /// Ends an RMA whose regions are not in use, or gone.
+    /// Ends an RMA that uses no regions, or whose regions are gone.
     pub(crate) fn fail_rma(&mut self, id: u64, failure: Failure, memory: &mut dyn Memory) {
         self.end_rma(id, Err(failure), memory);
     }
@@ -375,7 +375,7 @@ impl Core {
 }
 
 impl Rma {
-    /// True if memory that it is about is to be given up.
+    /// Returns true if one of its regions has been revoked.
     pub(crate) fn is_revoked(&self, connection: &Connection) -> bool {
         let is_revoked = |place: &Place| {
             connection.regions.get(&place.region).is_some_and(|known| known.state == RegionState::Revoked)
@@ -383,7 +383,7 @@ impl Rma {
         self.found[..self.segments.as_slice().len()].iter().any(is_revoked)
     }
 
-    /// Where the local byte at `done` goes, and how many follow it there.
+    /// Returns the remote location of local byte `done`, and the number of contiguous bytes there.
     fn at(&self, done: u64) -> (Remote, u64) {
         let mut before = 0;
         for (segment, place) in self.segments.as_slice().iter().zip(&self.found) {
@@ -394,7 +394,7 @@ impl Rma {
             }
             before += segment.len;
         }
-        // Not asked beyond the end; segments are as long as the local bytes.
+        // Never reached, because `done` is below the total length of the segments.
         (self.found[0].remote, 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Sending messages.
+//! Send operations.
 
 use alloc::vec;
 
@@ -40,10 +40,10 @@ impl Engine {
         if hold == Hold::ThisCall { self.keep_last(to, memory) } else { Ok(()) }
     }
 
-    /// Sends a message at once, if it is short and nothing keeps it: the way of a driver that copies a message as it takes it
-    /// and needs not tell of its end. The driver carries out all actions, and then sends the header that is returned and the
-    /// payload of `len` bytes behind it, before anything else; so the message is done. `None`: nothing has happened, and
-    /// [`post_send`](Self::post_send) is the way.
+    /// Sends a short message at once if nothing must leave before it. For drivers that copy a message as they take it
+    /// and need no completion. The driver first executes all actions, and then sends the returned header followed by
+    /// `len` bytes of payload before anything else. The message is then complete. Returns `None`, without effect, if
+    /// the message cannot leave now; the driver then uses [`post_send`](Self::post_send).
     pub fn send_now(&mut self, to: PeerId, label: Label, len: u64, data: Option<u64>) -> Option<Header> {
         let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&to) else { return None };
         let is_next = queue.is_empty() && connection.outbox.is_empty();
@@ -54,7 +54,7 @@ impl Engine {
         Some(self.core.next_header(connection, message))
     }
 
-    /// Room for an operation of this length.
+    /// Checks that an operation of this length is allowed and that there is room for it.
     pub(crate) fn admit(&self, len: u64, most: u64) -> Result<(), PostError> {
         if len > most {
             return Err(PostError::TooLong { len, most });
@@ -62,7 +62,7 @@ impl Engine {
         if self.room() == 0 { Err(PostError::Full) } else { Ok(()) }
     }
 
-    /// Copies the message posted last, if it has to wait.
+    /// Copies the payload of the message posted last, if it is still queued.
     fn keep_last(&mut self, to: PeerId, memory: &mut dyn Memory) -> Result<(), PostError> {
         let Some(peer) = self.peers.get_mut(&to) else { return Ok(()) };
         let Some(Queued::Send(last)) = peer.queue.back_mut() else { return Ok(()) };
@@ -79,7 +79,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A message to this endpoint: what is short is held as if it had come from elsewhere.
+    /// Sends a message to this endpoint. A short message is held like one from a peer.
     fn send_to_self(&mut self, ticket: Ticket, send: &Send, memory: &mut dyn Memory) {
         let core = &mut self.core;
         let piece = send.payload;

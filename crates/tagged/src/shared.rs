@@ -1,4 +1,4 @@
-//! What all peers share: operations under way, the inbox, what goes out.
+//! State that all peers share: operations in progress, the inbox, and output queues.
 
 use alloc::collections::{BTreeSet, VecDeque};
 
@@ -17,7 +17,7 @@ use crate::request::Report;
 use crate::table::Table;
 use crate::wire::{End, Frame, Message, Use};
 
-/// What all peers share.
+/// State that all peers share.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) config: Config,
@@ -31,11 +31,11 @@ pub(crate) struct Core {
     pub(crate) pool: Pool,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) completions: VecDeque<Completion>,
-    /// Operations that count against the limit.
+    /// Number of operations that count against the limit.
     pub(crate) operations: usize,
-    /// Entries of peers' doing that the application has not read.
+    /// Number of completion entries of peers' accesses that the application has not read.
     pub(crate) notices: u64,
-    /// Peers that were granted nothing because there is too much already.
+    /// Peers that were denied a full grant because too much is held.
     pub(crate) starved: BTreeSet<PeerId>,
 }
 
@@ -59,7 +59,7 @@ impl Core {
         }
     }
 
-    /// An operation has ended.
+    /// Reports the end of an operation.
     pub(crate) fn complete(&mut self, ticket: &Ticket, result: Result<(), Failure>) {
         self.free_slot(ticket.slot);
         self.completions.push_back(ticket.done(result));
@@ -70,12 +70,12 @@ impl Core {
         }
     }
 
-    /// A request to the transport, whose end matters.
+    /// Registers a request to the transport whose end matters, and returns its number.
     pub(crate) fn request(&mut self, peer: PeerId, what: What) -> RequestId {
         RequestId(self.requests.insert(InFlight { peer, what }))
     }
 
-    /// Messages that peers may send besides those that are granted.
+    /// Returns the number of messages that peers may send in addition to the granted ones.
     fn room(&self) -> u64 {
         let messages = self.inbox.messages() as u64 + self.pool.receives();
         if self.notices < self.config.notices {
@@ -84,12 +84,12 @@ impl Core {
             0
         }
     }
-    /// Peers may send on: what they send will find room.
+    /// Returns true if there is room for more messages of peers.
     pub(crate) fn has_room(&self) -> bool {
         self.room() > 0
     }
 
-    /// Posts what is missing of a peer's receives.
+    /// Posts missing receives of a peer, as far as the limits allow.
     fn refill(&mut self, peer: PeerId, connection: &mut Connection) {
         let messages = if connection.answers > MOST_QUESTIONS { 0 } else { self.room() };
         if messages < u64::from(MOST_RECEIVES) {
@@ -103,7 +103,7 @@ impl Core {
         }
     }
 
-    /// A message may go: there is a receive, and it is not the one that is kept for grants.
+    /// Returns true if a message may leave: there is a receive for it, and it is not the one reserved for grants.
     pub(crate) fn may_send(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
         let total = connection.credits.total();
         if total == 0 {
@@ -115,7 +115,7 @@ impl Core {
         total > 1 || connection.window.owes()
     }
 
-    /// A message that says nothing may be worth while: for what it grants or acknowledges.
+    /// Returns true if a message without content is due, for its grant or its acknowledgement.
     pub(crate) fn is_word_due(&mut self, peer: PeerId, connection: &mut Connection) -> bool {
         if connection.window.is_refill_due() {
             self.refill(peer, connection);
@@ -123,7 +123,7 @@ impl Core {
         connection.window.is_grant_due() || connection.taken != connection.taken_told
     }
 
-    /// Sends a message; [`may_send`](Self::may_send) has been asked.
+    /// Sends a message. The caller has checked [`may_send`](Self::may_send).
     pub(crate) fn transmit(
         &mut self,
         peer: PeerId,
@@ -136,7 +136,7 @@ impl Core {
         self.actions.push_back(Action::Send { peer, header, payload, request });
     }
 
-    /// The header of a message that leaves now.
+    /// Builds the header of a message that leaves now.
     pub(crate) fn next_header(&self, connection: &mut Connection, message: Message<'_>) -> Header {
         let grant = connection.window.grant();
         let message = match message {
@@ -150,7 +150,7 @@ impl Core {
         frame.header()
     }
 
-    /// One of the things that a message was waiting for has happened.
+    /// Records that one of the events a message waited for has occurred, and ends the message after the last one.
     pub(crate) fn advance_sent(
         &mut self,
         id: u64,
@@ -170,7 +170,7 @@ impl Core {
         }
     }
 
-    /// A message that has left has ended.
+    /// Ends a sent message.
     pub(crate) fn end_sent(&mut self, id: u64, result: Result<(), Failure>, memory: &mut dyn Memory) {
         let Some(sent) = self.sent.remove(id) else { return };
         if let Some(rkey) = sent.registered {
@@ -182,13 +182,14 @@ impl Core {
         self.complete(&sent.ticket, result);
     }
 
-    /// A message has been put where it belongs, or failed.
+    /// Completes the receive of a message that has been placed or has failed.
     pub(crate) fn end_landing(&mut self, landing: &Landing, failure: Option<Failure>) {
         let release = self.inbox.landed(landing);
         self.completions.push_back(landing.done(failure, release));
     }
 
-    /// Puts a message where it belongs. `connection` is that of its sender; an announced message without one is lost.
+    /// Moves a message into its receive. `connection` is the connection to its sender; without one, an announced
+    /// message is lost.
     pub(crate) fn land(
         &mut self,
         landing: Landing,
@@ -225,7 +226,7 @@ impl Core {
         }
     }
 
-    /// A message that is dropped unread.
+    /// Drops a message without reading it.
     pub(crate) fn discard(
         &mut self,
         body: Body,
@@ -243,7 +244,7 @@ impl Core {
         }
     }
 
-    /// A peer, or this endpoint itself, has reached memory here.
+    /// Reports that a peer, or this endpoint itself, has accessed local memory.
     pub(crate) fn note(
         &mut self,
         kind: Kind,
@@ -260,7 +261,7 @@ impl Core {
         self.completions.push_back(Completion { region, ..ticket.done(Ok(())) });
     }
 
-    /// An eager message has come.
+    /// Handles an eager message.
     pub(crate) fn receive_eager(&mut self, envelope: Envelope, payload: &[u8], memory: &mut dyn Memory) {
         match self.inbox.find(&envelope) {
             Some(landing) => {

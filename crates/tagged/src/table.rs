@@ -1,8 +1,9 @@
-//! Things by number, where a number is never used again.
+//! Slot table with keys that are never reused.
 
 use alloc::vec::Vec;
 
-/// Things by number. A number is a place and how often the place was used before, so an old one finds nothing.
+/// Slot table. A key combines the slot's index with the number of times the slot was used, so a stale key finds
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
@@ -22,7 +23,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// The number of a new thing; never zero.
+    /// Inserts a value and returns its key, which is never zero.
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { uses: 0, value: None });
@@ -53,13 +54,13 @@ impl<T> Table<T> {
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
-    /// All, in no order that means anything.
+    /// Iterates over all entries in unspecified order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         (0u32..).zip(&self.slots).filter_map(|(place, slot)| {
             Some((u64::from(slot.uses) << 32 | u64::from(place), slot.value.as_ref()?))
         })
     }
-    /// Numbers of those that fit.
+    /// Returns the keys of all values that satisfy `fits`.
     pub(crate) fn ids(&self, fits: impl Fn(&T) -> bool) -> Vec<u64> {
         self.iter().filter(|(_, value)| fits(value)).map(|(id, _)| id).collect()
     }

@@ -1,4 +1,4 @@
-//! What engines say to each other, in SENDs: little endian, strictly read.
+//! Wire format of the messages between engines, sent in SENDs. Little endian, with strict parsing.
 //!
 //! Every message begins with 20 bytes:
 //!
@@ -6,24 +6,24 @@
 //! |---|---|
 //! | 0 | version, [`VERSION`] |
 //! | 1 | kind |
-//! | 2 | flags: 1 with data, 2 with a tag, 4 asks to be acknowledged |
+//! | 2 | flags: 1 has data, 2 has a tag, 4 requests an acknowledgement |
 //! | 3 | zero |
 //! | 4..8 | number of the message of this connection and direction, from 0, modulo 2^32 |
-//! | 8..12 | how many messages of the other direction that asked for it have been taken, modulo 2^32 |
-//! | 12..14 | receives granted; 0 is none |
-//! | 14 | what they may be used for: 0 anything, 1 no eager payload |
+//! | 8..12 | number of processed messages of the other direction that requested an acknowledgement, modulo 2^32 |
+//! | 12..14 | number of receives granted; 0 for none |
+//! | 14 | permitted use of the receives: 0 any message, 1 no eager payload |
 //! | 15 | zero |
-//! | 16..20 | bytes of each; zero without |
+//! | 16..20 | bytes of each receive; zero if none is granted |
 //!
-//! Then comes what the kind has. Fields have 8 bytes but for those that say otherwise; a tag and data are there if the flags
-//! say so, payload is the rest of the message.
+//! The fields of the kind follow. Fields have 8 bytes unless stated otherwise. Tag and data are present if the flags
+//! say so, and payload is the rest of the message.
 //!
 //! | Kind | Name in the specification | Fields |
 //! |---|---|---|
 //! | 1 | EAGER | tag, data, payload |
 //! | 2 | RTS | tag, data, number of the message, length, rkey, address |
 //! | 3 | FIN | number of the message; 1 byte: 0 taken, 1 failed |
-//! | 4 | GRANT | up to 8 more grants: 2 bytes how many, 1 byte for what, 3 bytes size |
+//! | 4 | GRANT | up to 8 more grants: 2 bytes count, 1 byte use, 3 bytes size |
 //! | 5 | KEY? | key |
 //! | 6 | KEY | key; then, unless it is refused: number of the region, rkey, address, base, length; 1 byte access: 1 READ, 2 WRITE; 1 byte events: 1 writes, 2 reads |
 //! | 7, 8 | REVOKE, and its answer | number of the region |
@@ -31,8 +31,8 @@
 //! | 10 | ATOMIC | number of the region, address, number of the atomic or 0; 1 byte each operation, type, form, zero; 2 bytes count; operands, comparands |
 //! | 11 | RESULT | number of the atomic, values before; none if the memory was withdrawn |
 //!
-//! ACK is no message of its own: bytes 8 to 12 of any. Values of atomics are in the order of bytes of their hosts, which must
-//! be the same. Specification: section 5, "Wire".
+//! ACK is not a separate message: bytes 8 to 12 of every message carry it. Values of atomics are in the byte order of
+//! their hosts, which must be the same. Specification: section 5, "Wire".
 
 use alloc::vec::Vec;
 
@@ -41,27 +41,27 @@ use crate::header::Header;
 use crate::memory::{Access, Remote};
 use crate::request::Label;
 
-/// Version of this format, also said as connections are made.
+/// Version of this format, which the ends also exchange during the handshake.
 pub const VERSION: u8 = 2;
-/// Runs that a GRANT can have beyond the one in every message.
+/// Largest number of runs in a GRANT besides the one in every message.
 pub(crate) const MORE_RUNS: usize = 8;
-/// Bytes before the payload of an eager message, at most.
+/// Largest number of bytes before the payload of an eager message.
 pub(crate) const EAGER_HEADER: u32 = 36;
 
 const HAS_DATA: u8 = 1;
 const HAS_TAG: u8 = 2;
 const ASKS: u8 = 4;
 
-/// What granted receives may be used for.
+/// Permitted use of granted receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Any message that fits.
     Anything,
-    /// Any that does not make the target hold payload.
+    /// Any message that does not make the receiver hold payload.
     NoPayload,
 }
 
-/// Receives of one size that follow each other.
+/// Consecutive receives of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) count: u16,
@@ -69,7 +69,7 @@ pub(crate) struct Run {
     pub(crate) usage: Use,
 }
 
-/// A message of a message's own words: see the specification for what each is for.
+/// Message body. The specification describes the purpose of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
     Eager { label: Label, data: Option<u64>, ack: Ack, payload: &'a [u8] },
@@ -85,37 +85,37 @@ pub(crate) enum Message<'a> {
     Result { id: u64, old: &'a [u8] },
 }
 
-/// Whether a message asks to be acknowledged.
+/// Request of a message for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ack {
     No,
     Wanted,
 }
 
-/// How the receiver of an announced message ended it.
+/// Result with which the receiver ended an announced message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Read as far as it wanted.
+    /// The receiver has read as much as it needed.
     Taken,
-    /// Could not be read.
+    /// The receiver failed to read the message.
     Failed,
 }
 
-/// What was done to memory.
+/// Kind of access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     Written,
     Read,
 }
 
-/// Whether the owner of a region wants to hear of READs or WRITEs.
+/// Accesses that are reported to the owner of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) of_writes: bool,
     pub(crate) of_reads: bool,
 }
 
-/// A region as its owner tells of it.
+/// Description of a region, as its owner sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteRegion {
     pub(crate) region: u64,
@@ -126,12 +126,12 @@ pub(crate) struct RemoteRegion {
     pub(crate) told: Told,
 }
 
-/// An atomic to execute. Operands and comparands are `count` values each where there are any.
+/// Atomic to execute. `values` has `count` operands and `count` comparands, as far as the operation takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtomicMessage<'a> {
     pub(crate) region: u64,
     pub(crate) address: u64,
-    /// Said in the result; zero for [`AtomicForm::Plain`].
+    /// Number of the atomic, repeated in the result; zero for [`AtomicForm::Plain`].
     pub(crate) id: u64,
     pub(crate) op: AtomicOp,
     pub(crate) kind: AtomicType,
@@ -142,14 +142,14 @@ pub(crate) struct AtomicMessage<'a> {
 }
 
 impl AtomicMessage<'_> {
-    /// Bytes of values that operation, form and count call for.
+    /// Returns the number of bytes of values for the operation, form and count.
     fn values_len(&self) -> usize {
         let lists = usize::from(self.op.has_operand()) + usize::from(self.form == AtomicForm::Compare);
         lists * usize::from(self.count) * self.kind.size()
     }
 }
 
-/// A message and what rides on it.
+/// Message with its sequence number, acknowledgement and grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     pub(crate) number: u32,
@@ -185,7 +185,7 @@ fn put_label(out: &mut Header, label: Label, data: Option<u64>) {
 }
 
 impl Frame<'_> {
-    /// All but the payload, which follows.
+    /// Encodes everything except the payload, which follows.
     pub(crate) fn header(&self) -> Header {
         let ack = |ack: Ack| if ack == Ack::Wanted { ASKS } else { 0 };
         let (kind, flags) = match &self.message {
@@ -268,7 +268,7 @@ impl Frame<'_> {
         }
     }
 
-    /// What the bytes of one SEND say; `None` if anything is not exactly as it must be.
+    /// Parses one SEND. Returns `None` unless every field is exactly valid.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Frame<'_>> {
         let mut rest = Reader(bytes);
         let [version, kind, flags, zero] = rest.take()?;
@@ -310,7 +310,7 @@ fn usage_from(code: u8) -> Option<Use> {
     }
 }
 
-/// What is left to read.
+/// Unread rest of a message.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
                 let (label, data) = self.label(flags)?;
                 let (id, len) = (self.u64()?, self.u64()?);
                 let remote = self.remote()?;
-                // Where the bytes end must be an address, too.
+                // The end of the range must be a valid address, too.
                 remote.address.checked_add(len)?;
                 Message::Announce { label, data, id, len, remote }
             }
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(longest, Some(70));
     }
 
-    /// Whatever one byte is changed to: it is refused, or means what it says.
+    /// A message with one byte changed is refused, or encodes to the same bytes again.
     #[test]
     fn a_message_that_is_read_means_its_bytes() {
         for frame in all() {
@@ -537,7 +537,7 @@ mod tests {
             let mut original = bytes(&frame);
             let payload = matches!(frame.message, Message::Eager { .. } | Message::Result { .. });
             for len in 0..original.len() {
-                // A key without a region is a refusal, a grant may be shorter by whole runs.
+                // A KEY without a region is a valid refusal, and a GRANT may be shorter by whole runs.
                 let ends_well = payload && len >= frame.header().as_slice().len()
                     || matches!(frame.message, Message::Key { .. }) && len == 28
                     || matches!(frame.message, Message::Grant { .. }) && len >= 20 && (len - 20) % 6 == 0;
@@ -548,7 +548,7 @@ mod tests {
         }
     }
 
-    /// By hand: a tagged message with data, of the sixth number, that grants two receives of 2 KiB.
+    /// Computed by hand: a tagged message with data, with number 5, that grants two receives of 2 KiB.
     #[test]
     fn an_eager_message_byte_by_byte() {
         let frame = Frame {

@@ -1,4 +1,4 @@
-//! What unexpected messages take.
+//! Memory taken by unexpected messages.
 
 use pathweave_tagged::*;
 
@@ -17,7 +17,7 @@ impl Memory for Nothing {
     fn deregister(&mut self, _: u64) {}
 }
 
-/// An announcement of a megabyte, by hand; it grants receives.
+/// Encodes the announcement of a message of 1 MiB by hand. It grants receives.
 fn announcement(number: u32, tag: u64, grants: u16) -> Vec<u8> {
     let mut bytes = vec![WIRE_VERSION, 2, 2, 0];
     bytes.extend(number.to_le_bytes());
@@ -31,7 +31,8 @@ fn announcement(number: u32, tag: u64, grants: u16) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of each of so many messages, when receives that ignore `ignore` have looked for others.
+/// Returns the bytes taken by each of `count` messages, after receives that ignore the bits `ignore` have searched in
+/// vain.
 fn bytes_each(count: u32, ignore: Option<u64>, tag: impl Fn(u32) -> u64) -> u64 {
     let peer = PeerId(0);
     let mut engine = Engine::new(Config::default());
@@ -55,7 +56,7 @@ fn bytes_each(count: u32, ignore: Option<u64>, tag: impl Fn(u32) -> u64) -> u64 
     used.bytes_current as u64 / u64::from(count)
 }
 
-/// As many tags as messages, and one tag for all.
+/// Each message has its own tag, or all have the same.
 #[test]
 fn an_announced_message_takes_at_most_240_bytes() {
     let (own, same) = (bytes_each(100_000, None, u64::from), bytes_each(100_000, None, |_| 5));

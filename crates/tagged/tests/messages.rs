@@ -1,4 +1,4 @@
-//! Oracles of the specification on messages: order, matching, truncation, cancelling, peeking, limits.
+//! Tests of the specification's oracles on messages: order, matching, truncation, cancellation, peeks, limits.
 
 mod world;
 
@@ -11,7 +11,7 @@ fn config() -> Config {
     Config::default()
 }
 
-/// Contexts of completions at a node, those of receives and those of sends.
+/// Returns the contexts of a node's completions: those of receives and those of sends.
 fn contexts(completions: &[Completion]) -> (Vec<u64>, Vec<u64>) {
     let (receives, sends): (Vec<_>, Vec<_>) =
         completions.iter().partition(|c| matches!(c.kind, Kind::Receive(_)));
@@ -19,7 +19,8 @@ fn contexts(completions: &[Completion]) -> (Vec<u64>, Vec<u64>) {
     (each(receives), each(sends))
 }
 
-/// Oracles 1 and 2: one tag, all sizes, both posted before and after: received in the order sent, contents exact.
+/// Oracles 1 and 2: messages of all sizes with one tag, half sent before and half after the receives are posted,
+/// arrive in the order sent with exact contents.
 #[test]
 fn messages_of_all_sizes_are_received_in_the_order_sent() {
     for seed in 1..9 {
@@ -35,7 +36,7 @@ fn messages_of_all_sizes_are_received_in_the_order_sent() {
                 world.step();
             }
             if number == 100 {
-                // Half of them are unexpected, then receives wait for the rest.
+                // The first half is unexpected; receives wait for the second.
                 for number in 0..200 {
                     let into = world.buffer(1, &vec![0xee; 1 << 20]);
                     assert_eq!(into.len, 1 << 20);
@@ -59,7 +60,8 @@ fn messages_of_all_sizes_are_received_in_the_order_sent() {
     }
 }
 
-/// A short limit of eager messages asks for receives of busy peers that are shorter than the first: those are never granted.
+/// A short limit for eager messages would make receives of busy peers shorter than the first ones; such receives are
+/// never granted.
 #[test]
 fn receives_of_busy_peers_are_no_shorter_than_the_first() {
     let mut world = World::new(2, Config { eager: 1024, busy_receive: 1024 + 64, ..config() }, 1);
@@ -76,7 +78,7 @@ fn receives_of_busy_peers_are_no_shorter_than_the_first() {
     }
 }
 
-/// What is sent past the queues stays in order with what goes through them, and waits for receives as that does.
+/// Messages sent with `send_now` stay in order with queued ones, and need receives like them.
 #[test]
 fn messages_past_the_queues_keep_the_order() {
     for seed in 1..9 {
@@ -105,7 +107,7 @@ fn messages_past_the_queues_keep_the_order() {
             let len = completion.len as usize;
             assert!(world.nodes[1].ram.bytes(completion.into)[..len] == pattern(completion.context, len)[..]);
         }
-        // Both ways were gone, and what went past the queues has no completion.
+        // Both methods were used, and `send_now` gives no completion.
         assert!(past > 20 && past < 380, "seed {seed}: {past}");
         assert_eq!(world.take_completions(0).len(), 400 - past);
         assert!(world.nodes[0].engine.is_idle(peer(1)));
@@ -113,7 +115,7 @@ fn messages_past_the_queues_keep_the_order() {
     }
 }
 
-/// A megabyte goes in two chunks of 512 KiB: READs of the receiver, none of the sender.
+/// A message of 1 MiB moves in two chunks of 512 KiB: READs of the receiver, none of the sender.
 #[test]
 fn a_long_message_is_read_in_chunks() {
     let mut world = World::new(2, config(), 1);
@@ -126,7 +128,7 @@ fn a_long_message_is_read_in_chunks() {
     assert_eq!(world.nodes[1].ram.bytes(into), pattern(1, 1 << 20));
 }
 
-/// Oracle 3.
+/// Oracle 3: of a wildcard and an exact receive, the older one takes the message.
 #[test]
 fn of_wildcard_and_exact_receive_the_older_takes_the_message() {
     for (first, second) in [(u64::MAX, 0), (0, u64::MAX)] {
@@ -143,8 +145,8 @@ fn of_wildcard_and_exact_receive_the_older_takes_the_message() {
     }
 }
 
-/// Oracle 4: by hand. Two senders, receives in this order: any source tag 1, sender 0 tag 1, any source with bits 63 and 0
-/// ignored of tag 2.
+/// Oracle 4, computed by hand. Two senders, and receives in this order: tag 1 of any source, tag 1 of sender 0, tag 2
+/// of any source with bits 63 and 0 ignored.
 #[test]
 fn the_oldest_receive_that_fits_takes_a_message() {
     let mut world = World::new(3, config(), 3);
@@ -156,7 +158,8 @@ fn the_oldest_receive_that_fits_takes_a_message() {
     world.receive(2, Some(1), 1, 0, into[3], 13);
     let payload = world.buffer(1, b"from one");
     let other = world.buffer(0, b"from two");
-    // From 1 with tag 1: the first. Tag 2 with ignored bits: the third. Again tag 1: only the fourth is of sender 1.
+    // Sender 1 with tag 1 matches the first, tag 2 with ignored bits the third. Tag 1 again matches only the fourth,
+    // which names sender 1.
     for (tag, context) in [(1, 1), (high | 3, 2), (1, 3)] {
         world.send(1, 2, tag, payload, context);
         world.run();
@@ -168,7 +171,7 @@ fn the_oldest_receive_that_fits_takes_a_message() {
     assert_eq!((last.context, last.peer, last.tag()), (11, Some(peer(0)), 1));
 }
 
-/// Messages with and without tag never meet.
+/// Messages with a tag and messages without never match each other's receives.
 #[test]
 fn the_two_spaces_are_separate() {
     let mut world = World::new(2, config(), 3);
@@ -191,7 +194,7 @@ fn the_two_spaces_are_separate() {
     assert_eq!(world.take_completions(1)[0].kind, Kind::Receive(Label::Message));
 }
 
-/// Oracle 6: what does not fit is cut off, the sender succeeds, the next message is whole.
+/// Oracle 6: bytes beyond the receive are cut off, the sender succeeds, and the next message is whole.
 #[test]
 fn a_message_longer_than_its_receive_is_cut_off() {
     for len in [1000, 1 << 20] {
@@ -222,7 +225,7 @@ fn a_message_longer_than_its_receive_is_cut_off() {
     }
 }
 
-/// Oracle 7.
+/// Oracle 7: a cancelled receive completes once and takes no message.
 #[test]
 fn a_cancelled_receive_ends_once_and_takes_nothing() {
     let mut world = World::new(2, config(), 7);
@@ -231,7 +234,7 @@ fn a_cancelled_receive_ends_once_and_takes_nothing() {
         world.at(1, |engine, _| engine.cancel(context));
         world.take_completions(1)
     };
-    // Posted, then twice, then one that never was.
+    // Cancels a posted receive, the same one again, and one that never existed.
     world.receive(1, None, 5, 0, into, 10);
     let cancelled = cancel(&mut world, 10);
     assert_eq!(cancelled.len(), 1);
@@ -243,7 +246,7 @@ fn a_cancelled_receive_ends_once_and_takes_nothing() {
     world.run();
     assert_eq!(world.take_completions(1), []);
     assert!(world.nodes[1].ram.bytes(into).iter().all(|byte| *byte == 7), "untouched");
-    // Matched and on its way: it ends as if nobody had asked.
+    // A receive whose message is in transfer cannot be cancelled.
     world.receive(1, None, 5, 0, into, 11);
     world.step();
     assert_eq!(cancel(&mut world, 11), []);
@@ -261,7 +264,7 @@ fn peek(world: &mut World, found: Found, context: u64) -> Completion {
     answers.remove(0)
 }
 
-/// Oracle 8.
+/// Oracle 8: a peek finds, claims or drops a message.
 #[test]
 fn a_peek_finds_claims_and_drops() {
     for len in [100, 1 << 20] {
@@ -280,7 +283,7 @@ fn a_peek_finds_claims_and_drops() {
             assert_eq!((hit.result, hit.len, hit.tag(), hit.data), (Ok(()), len as u64, 5, Some(1)));
             assert_eq!(hit.peer, Some(peer(0)));
         }
-        // The first is hidden, so another receive takes the second; the third is dropped.
+        // The first message is hidden, so another receive takes the second. The third is dropped.
         let into = world.buffer(1, &vec![0; len]);
         world.receive(1, None, 5, 0, into, 22);
         world.run();
@@ -294,7 +297,7 @@ fn a_peek_finds_claims_and_drops() {
         let claimed = world.take_completions(1)[0];
         assert_eq!((claimed.context, claimed.data, claimed.len), (21, Some(1), len as u64));
         assert_eq!(world.nodes[1].ram.bytes(into), pattern(1, len));
-        // Senders are done, dropped messages included.
+        // All senders complete, also those of dropped messages.
         world.run();
         assert_eq!(world.take_completions(0).iter().filter(|c| c.result.is_ok()).count(), 3);
         assert_eq!(world.nodes[0].ram.registered(), 0);
@@ -302,7 +305,7 @@ fn a_peek_finds_claims_and_drops() {
     }
 }
 
-/// Oracle 9, and the bound of what is held: 64 KiB here.
+/// Oracle 9, and the bound on held payload: 64 KiB here.
 #[test]
 fn unexpected_messages_are_received_last_to_first() {
     for (count, len) in [(1000, 1000), (30, 1 << 20)] {
@@ -332,7 +335,8 @@ fn unexpected_messages_are_received_last_to_first() {
     }
 }
 
-/// Oracle 10: many senders, a rank whose application sleeps. Memory is bounded, nobody fails, all arrives.
+/// Oracle 10: many senders and one receiver whose application posts nothing. Memory stays bounded, no operation
+/// fails, and all messages arrive.
 #[test]
 fn a_sleeping_application_is_not_overrun() {
     let (senders, each, len) = (20, 300, 900);
@@ -368,7 +372,7 @@ fn a_sleeping_application_is_not_overrun() {
     }
 }
 
-/// Oracle 11: both ends send before either receives, far beyond what may be held, and beyond the queue.
+/// Oracle 11: both ends send before either receives, far beyond the limits of held payload and of the queue.
 #[test]
 fn both_ends_may_send_before_either_receives() {
     let count = 10_000;
@@ -378,7 +382,7 @@ fn both_ends_may_send_before_either_receives() {
     for number in 0..count {
         for (at, payload) in payload.into_iter().enumerate() {
             let send = message(1 - at, number, payload, number);
-            // Full is for a while only: it ends without any receive.
+            // The queue drains without any receive.
             while world.at(at, |engine, ram| engine.post_send(send, ram)) == Err(PostError::Full) {
                 assert!(world.step(), "nothing moves");
             }
@@ -402,7 +406,7 @@ fn both_ends_may_send_before_either_receives() {
     }
 }
 
-/// As few unexpected messages as ten: senders wait, and go on as soon as there is room.
+/// The limit of unexpected messages is 100 for 1000 messages. Senders wait, and resume as soon as there is room.
 #[test]
 fn the_number_of_unexpected_messages_is_bounded() {
     let limits = Config { unexpected_messages: 100, ..config() };
@@ -422,7 +426,7 @@ fn the_number_of_unexpected_messages_is_bounded() {
     assert_eq!(world.take_completions(0).len(), 1000);
 }
 
-/// Oracle 13.
+/// Oracle 13: a message without payload delivers its remote CQ data.
 #[test]
 fn a_message_without_bytes_brings_its_data() {
     let mut world = World::new(2, config(), 7);
@@ -434,7 +438,7 @@ fn a_message_without_bytes_brings_its_data() {
     assert_eq!((received.len, received.data, received.result), (0, Some(u64::MAX), Ok(())));
 }
 
-/// Oracle 13: to oneself, matched before and after.
+/// Oracle 13: messages to this endpoint itself, matched before and after they are sent.
 #[test]
 fn messages_to_oneself_stay_here() {
     for len in [0, 100, 1 << 20] {
@@ -468,8 +472,8 @@ fn messages_to_oneself_stay_here() {
     }
 }
 
-/// Oracle 14: the buffer of an inject is free when the call is over, whether the message has gone, waits for a connection or
-/// can only be announced.
+/// Oracle 14: the buffer of an inject is free when the call returns, no matter whether the message has left, waits
+/// for a connection or can only be announced.
 #[test]
 fn an_inject_may_be_overwritten_at_once() {
     let mut world = World::new(2, Config { unexpected_bytes: 16 << 10, pool: 64 << 10, ..config() }, 7);
@@ -494,7 +498,7 @@ fn an_inject_may_be_overwritten_at_once() {
         world.run();
         assert_eq!(world.nodes[1].ram.bytes(into), pattern(number, 1000));
     }
-    // Counted, but no entries.
+    // Successes are counted but give no entries.
     let sent = world.take_completions(0);
     assert_eq!(sent.len(), 1000);
     assert!(sent.iter().all(|c| c.report == Report::Count && c.result.is_ok()));
@@ -511,7 +515,8 @@ fn an_inject_that_is_too_long_is_refused() {
     assert!(!world.step(), "nothing has been done");
 }
 
-/// Oracle 15: when a send with delivery completion is done, the bytes are in the other side's buffer, or it holds them.
+/// Oracle 15: when a send with delivery completion ends, its bytes are in the receiver's buffer or held by its
+/// engine.
 #[test]
 fn delivery_completion_waits_for_the_receiver() {
     for (len, matched) in [(1000, true), (1000, false), (1 << 20, true)] {
@@ -534,7 +539,7 @@ fn delivery_completion_waits_for_the_receiver() {
     }
 }
 
-/// Oracle 16: a full queue empties by itself.
+/// Oracle 16: a full queue drains without receives.
 #[test]
 fn a_full_queue_has_room_again_without_receives() {
     let mut world = World::new(2, Config { operations: 8, ..config() }, 7);
@@ -554,7 +559,8 @@ fn multi(into: Piece, least: u64, context: u64) -> Receive {
     Receive { from: None, want: Want::Message, into, take, report: Report::Entry, context }
 }
 
-/// Oracle 24: every fill of the last bytes. 100 bytes, released when less than 10 are left.
+/// Oracle 24, for every size of the first message. The buffer has 100 bytes and is released when fewer than 10 are
+/// left.
 #[test]
 fn a_multi_receive_is_released_with_its_last_message() {
     for first in 0..=100 {
@@ -569,7 +575,7 @@ fn a_multi_receive_is_released_with_its_last_message() {
         }
         world.run();
         let received = world.take_completions(1);
-        // 100 - first are left: below 10 it is released, and the second message finds no receive.
+        // 100 - first bytes are left. Below 10 the buffer is released, and the second message finds no receive.
         let expected = if 100 - first < 10 {
             vec![(0, first as u64, Release::Released)]
         } else {
@@ -582,7 +588,7 @@ fn a_multi_receive_is_released_with_its_last_message() {
     }
 }
 
-/// Oracle 24: cancelling releases, at once or with the last message on its way.
+/// Oracle 24: cancellation releases the buffer, at once or with the last message in transfer.
 #[test]
 fn a_cancelled_multi_receive_is_released_once() {
     for long in [false, true] {
@@ -604,7 +610,7 @@ fn a_cancelled_multi_receive_is_released_once() {
         let entries: Vec<_> = told.iter().map(|c| (c.report, c.result, c.release)).collect();
         let cancelled = |release| (Report::Entry, Err(Failure::Cancelled), release);
         if long {
-            // The release is an entry though the receive wants none.
+            // The release is an entry although the receive asks for counters only.
             let last = (Report::Entry, Ok(()), Release::Released);
             assert_eq!(entries, [cancelled(Release::No), last]);
         } else {
@@ -613,7 +619,7 @@ fn a_cancelled_multi_receive_is_released_once() {
     }
 }
 
-/// Oracle 18: what was asked of a dead peer ends once each, with an error; others are unaffected.
+/// Oracle 18: operations on a dead peer end once each with an error. Others are unaffected.
 #[test]
 fn a_dead_peer_fails_what_was_asked_of_it_and_nothing_else() {
     for seed in 1..60 {
@@ -645,7 +651,7 @@ fn a_dead_peer_fails_what_was_asked_of_it_and_nothing_else() {
         assert!(alive.len() == 40 && alive.iter().all(|(_, result)| result.is_ok()));
         let received = world.take_completions(2);
         assert!(received.len() == 40 && received.iter().all(|c| c.result.is_ok()));
-        // The one that died: receives that were matched end, the others wait.
+        // On the peer that lost its connection, matched receives end and the others wait.
         let theirs = world.take_completions(1);
         assert_eq!(theirs.len() + world.nodes[1].engine.posted_receives(), 40, "seed {seed}");
         for node in &world.nodes {
@@ -653,7 +659,7 @@ fn a_dead_peer_fails_what_was_asked_of_it_and_nothing_else() {
         }
         assert_eq!(world.nodes[0].engine.room(), config().operations);
 
-        // It comes back: a new connection, and receives that were left take new messages.
+        // The peer returns over a new connection, and the remaining receives take new messages.
         let left = world.nodes[1].engine.posted_receives();
         for number in 0..left as u64 {
             let payload = world.buffer(0, b"again");
@@ -666,7 +672,7 @@ fn a_dead_peer_fails_what_was_asked_of_it_and_nothing_else() {
     }
 }
 
-/// Receives that only a peer could fill fail when it was killed, or will not come back.
+/// Receives that only one peer could fill fail when that peer was killed or will not come back.
 #[test]
 fn a_peer_that_is_lost_fails_its_receives() {
     for forgotten in [true, false] {
@@ -683,7 +689,7 @@ fn a_peer_that_is_lost_fails_its_receives() {
     }
 }
 
-/// A claimed message whose sender dies can still be claimed, with an error.
+/// A claimed message whose sender has died can still be claimed, with an error.
 #[test]
 fn a_claimed_message_of_a_dead_peer_fails() {
     let mut world = World::new(2, config(), 3);
@@ -702,7 +708,8 @@ fn a_claimed_message_of_a_dead_peer_fails() {
     assert_eq!((claimed.len(), claimed[0].result), (1, Err(Failure::TimedOut)));
 }
 
-/// Oracle 12: both dial at once, every order of events: one connection, nothing lost or doubled.
+/// Oracle 12: both ends dial at once, in every order of events. One connection remains, and no message is lost or
+/// duplicated.
 #[test]
 fn both_may_dial_at_once() {
     for seed in 1..200 {
@@ -721,7 +728,7 @@ fn both_may_dial_at_once() {
     }
 }
 
-/// A connection at rest is at rest: messages that only grant do not beget each other.
+/// An idle connection stays idle: messages that only grant do not cause each other without end.
 #[test]
 fn grants_come_to_an_end() {
     for pool in [16 << 10, 64 << 10, 64 << 20] {
@@ -738,8 +745,8 @@ fn grants_come_to_an_end() {
     }
 }
 
-/// Both sides hold as many messages as they may, so that neither grants, and both use up what they were granted. The receive
-/// that is kept for grants lets them go on when the applications receive.
+/// Both sides hold as many messages as they may, so neither grants, and both use up their grants. The receive
+/// reserved for grants lets them continue once the applications receive.
 #[test]
 fn sides_that_hold_too_much_do_not_block_each_other_for_ever() {
     for limit in 8..40 {
@@ -766,7 +773,7 @@ fn sides_that_hold_too_much_do_not_block_each_other_for_ever() {
     }
 }
 
-/// Oracle 14: an inject that wants no entry has one when it fails.
+/// Oracle 14: an inject that asks for counters only gives one entry when it fails.
 #[test]
 fn an_inject_to_a_dead_peer_is_told_once() {
     let mut world = World::new(2, config(), 7);

@@ -1,4 +1,4 @@
-//! Oracles of the specification on RMA, counters, regions and atomics.
+//! Tests of the specification's oracles on RMA, counters, regions and atomics.
 
 mod world;
 
@@ -7,7 +7,7 @@ use world::*;
 
 const KEY: u64 = 0xfeed_0000_0000_0001;
 
-/// Opens memory of node 1.
+/// Opens memory of node 1 to peers.
 fn open(world: &mut World, bytes: &[u8], access: Access, events: RegionEvents) -> (Piece, RegionId) {
     let piece = world.buffer(1, bytes);
     let region = Region { key: KEY, base: 0, piece, access, events };
@@ -48,7 +48,7 @@ fn what_is_written_is_read_again() {
         let from = world.buffer(0, &pattern(6, len));
         let into = world.buffer(0, &vec![0; len]);
         world.at(0, |e, ram| e.post_write(write(1, 10, from, 1), ram)).expect("room");
-        // A read sees what was written before: no wait between.
+        // The read is posted without waiting, and sees the write before it.
         world.at(0, |e, ram| e.post_read(read(1, 10, into, 2), ram)).expect("room");
         world.run();
         let mut done = results(&world.take_completions(0));
@@ -60,7 +60,7 @@ fn what_is_written_is_read_again() {
     }
 }
 
-/// Oracle 21: each is refused here, and the connection goes on.
+/// Oracle 21: each request is refused locally, and the connection continues.
 #[test]
 fn what_is_not_allowed_fails_and_the_connection_goes_on() {
     let cases = [
@@ -97,7 +97,7 @@ fn a_read_without_right_is_refused() {
     assert_eq!(results(&world.take_completions(0)), [(1, Kind::Read, Err(Failure::Access))]);
 }
 
-/// A key that was refused once may be opened later; one that was closed is refused; one that is opened anew is new memory.
+/// A refused key may be opened later, a closed one is refused, and one that is opened again refers to the new memory.
 #[test]
 fn keys_come_and_go() {
     let mut world = World::new(2, Config::default(), 5);
@@ -114,7 +114,7 @@ fn keys_come_and_go() {
     assert_eq!(world.at(1, |e, _| e.open_region(again)), Err(PostError::KeyInUse));
     world.at(1, |e, ram| e.close_region(id, ram));
     assert!(world.nodes[1].engine.is_closing(id), "the peer has not been asked yet");
-    // The key is free at once, the old memory is not.
+    // The key is free at once; the old memory is not.
     let (second, _) = open(&mut world, &[0; 4], Access::ReadWrite, RegionEvents::None);
     world.run();
     assert!(!world.nodes[1].engine.is_closing(id));
@@ -124,7 +124,7 @@ fn keys_come_and_go() {
     assert_eq!(world.nodes[1].ram.registered(), 1);
 }
 
-/// Oracle 21: regions closed amid reads and writes. The world checks that no request meets a key that is gone.
+/// Oracle 21: regions close during reads and writes. The test transport checks that no request uses a removed key.
 #[test]
 fn a_region_closes_when_nobody_uses_it_any_more() {
     for seed in 1..100 {
@@ -155,7 +155,8 @@ fn a_region_closes_when_nobody_uses_it_any_more() {
     }
 }
 
-/// A peer that is silent keeps a region for as long as the driver allows. It keeps its connection, and reaches nothing any more.
+/// A region whose peer does not respond is withdrawn. The peer keeps its connection but can no longer access the
+/// memory.
 #[test]
 fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     let mut world = World::new(2, Config::default(), 5);
@@ -177,7 +178,7 @@ fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     assert!(askers.contains(&peer(0)) && !world.nodes[1].engine.is_closing(id));
     assert_eq!(world.nodes[1].ram.registered(), 1, "the key stays for who may use it");
     world.nodes[1].ram.free(there);
-    // It has not heard of that.
+    // Node 0 has not processed the revocation yet.
     for (number, fetch) in [(2, Fetch::Old { result: into }), (3, Fetch::Nothing)] {
         world.at(0, |e, ram| e.post_atomic(add(from, fetch, number), ram)).expect("room");
     }
@@ -188,7 +189,7 @@ fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     assert_eq!(done, [(2, Kind::FetchAtomic, Err(Failure::Access)), (3, Kind::Atomic, Ok(()))]);
     assert_eq!(world.take_completions(1), []);
     assert_eq!(world.nodes[1].ram.registered(), 0, "it was given up");
-    // Nobody was cut off, and the key is free.
+    // No peer was disconnected, and the key is free.
     assert!(world.nodes[1].cut.is_empty() && world.nodes[0].engine.is_up(peer(1)));
     let (again, _) = open(&mut world, &[0; 8], Access::ReadWrite, RegionEvents::None);
     world.at(0, |e, ram| e.post_write(write(1, 0, from, 4), ram)).expect("room");
@@ -197,13 +198,13 @@ fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     assert_eq!(world.nodes[1].ram.bytes(again), 1u64.to_le_bytes());
 }
 
-/// Adds a word to the first one of the region.
+/// Returns an atomic that adds a word to the first word of the region.
 fn add(operand: Piece, fetch: Fetch, context: u64) -> Atomic {
     let (op, kind, done, report) = (AtomicOp::Sum, AtomicType::U64, DoneWhen::Transmitted, Report::Entry);
     Atomic { to: peer(1), key: KEY, address: 0, op, kind, count: 1, operand, fetch, done, report, context }
 }
 
-/// Oracle 22: the entry of a write with data comes when the bytes are there.
+/// Oracle 22: the entry of a write with data follows the arrival of its bytes.
 #[test]
 fn data_comes_after_the_bytes() {
     for len in [0, 8, 2 << 20] {
@@ -234,7 +235,7 @@ fn data_comes_after_the_bytes() {
     }
 }
 
-/// Oracle 22: operations are counted at both ends where the region asks for it.
+/// Oracle 22: both ends count operations if the region asks for it.
 #[test]
 fn regions_with_events_count_what_peers_do() {
     let mut world = World::new(2, Config::default(), 5);
@@ -257,7 +258,7 @@ fn regions_with_events_count_what_peers_do() {
     assert!(!world.nodes[1].engine.is_closing(id));
 }
 
-/// Entries of writes with data are bounded: peers wait while the application does not read them.
+/// Entries of writes with data are bounded: peers wait until the application reads them.
 #[test]
 fn writes_with_data_wait_for_the_application() {
     let limits = Config { notices: 100, ..Config::default() };
@@ -279,7 +280,7 @@ fn writes_with_data_wait_for_the_application() {
     assert_eq!(numbers, (0..1000).collect::<Vec<_>>());
 }
 
-/// A message is matched after the bytes of the write before it are there (SAW).
+/// A message is matched after the bytes of the preceding write have arrived (SAW).
 #[test]
 fn a_message_comes_after_the_writes_before_it() {
     for seed in 1..50 {
@@ -320,7 +321,7 @@ fn posted_write(segments: Segments, from: Piece) -> Write {
     Write { segments, ..write(1, 0, from, 1) }
 }
 
-/// Oracle 13: RMA and atomics on one's own memory.
+/// Oracle 13: RMA and atomics on this endpoint's own memory.
 #[test]
 fn ones_own_memory_is_reached_without_a_peer() {
     let mut world = World::new(2, Config::default(), 5);
@@ -366,7 +367,8 @@ fn atomic(op: AtomicOp, kind: AtomicType, address: u64, count: u32, operand: Pie
     }
 }
 
-/// Oracle 23: 8 ranks add to one word, 1,000 times each, some with results: all sums are there, all old values differ.
+/// Oracle 23: 8 ranks add to one word, 1,000 times each, some of them fetching. All additions count, and all fetched
+/// values differ.
 #[test]
 fn no_addition_is_lost() {
     let mut world = World::new(9, Config { operations: 64, ..Config::default() }, 5);
@@ -404,7 +406,7 @@ fn no_addition_is_lost() {
     }
 }
 
-/// A number of any type as the model has it: wide enough for all.
+/// Decodes a number of any type for the model, as types wide enough for all.
 #[allow(clippy::cast_lossless, reason = "the same for all types")]
 fn decode(kind: AtomicType, bytes: &[u8]) -> (i128, f64) {
     macro_rules! of {
@@ -431,17 +433,17 @@ fn encode(kind: AtomicType, (integer, float): (i128, f64)) -> Vec<u8> {
     match kind {
         AtomicType::F32 => (float as f32).to_ne_bytes().to_vec(),
         AtomicType::F64 => float.to_ne_bytes().to_vec(),
-        // The low bytes: what does not fit wraps.
+        // The low bytes: values that do not fit wrap around.
         _ if cfg!(target_endian = "little") => integer.to_le_bytes()[..kind.size()].to_vec(),
         _ => integer.to_be_bytes()[16 - kind.size()..].to_vec(),
     }
 }
 
-/// What the manual page says of each operation, with numbers wide enough for all types.
+/// Reference model of each operation as in the manual page, with types wide enough for all values.
 fn model(op: AtomicOp, kind: AtomicType, value: &[u8], operand: &[u8], compare: &[u8]) -> Vec<u8> {
     let [(v, fv), (o, fo), (c, _)] = [value, operand, compare].map(|bytes| decode(kind, bytes));
     let truth = |holds: bool| (i128::from(holds), f64::from(u8::from(holds)));
-    // Whole numbers below 2^24 only: floats of the tests are such.
+    // Floats in these tests are whole numbers below 2^24.
     let chosen = |holds: bool| if holds { (o, fo) } else { (v, fv) };
     use AtomicOp as Op;
     let result = match op {
@@ -467,7 +469,7 @@ fn model(op: AtomicOp, kind: AtomicType, value: &[u8], operand: &[u8], compare: 
     encode(kind, result)
 }
 
-/// Oracle 23: every type and operation, in every form, on three values at a time.
+/// Oracle 23: every type and operation in every form, on three values at a time.
 #[test]
 fn every_atomic_does_what_the_model_does() {
     let mut world = World::new(2, Config::default(), 5);
@@ -481,7 +483,7 @@ fn every_atomic_does_what_the_model_does() {
                 let [values, operands, compares] = [0, 1, 2].map(|_| {
                     let mut all = Vec::new();
                     for _ in 0..count {
-                        // Few values, so that equal ones occur; negative ones, and large ones of integers.
+                        // The values are few, so that equal ones occur, and include negative ones and large integers.
                         let small = world.below(4) as i128 - 1;
                         let large = if world.below(3) == 0 { 1 << (8 * size - 2) } else { 0 };
                         all.extend(encode(kind, (small + large, small as f64)));
@@ -522,7 +524,7 @@ fn every_atomic_does_what_the_model_does() {
     }
 }
 
-/// Oracle 23: a lock by compare and swap, of four ranks: never held twice.
+/// Oracle 23: four ranks use a lock by compare and swap. It is never held twice.
 #[test]
 fn a_lock_of_compare_and_swap_is_held_once() {
     let mut world = World::new(5, Config::default(), 9);
@@ -583,7 +585,7 @@ fn atomics_that_do_not_fit_are_refused() {
     assert_eq!(post(&mut world, fits), Ok(()));
 }
 
-/// Deaths amid everything: each operation ends once, no buffer or key stays behind.
+/// Peers die during all kinds of operations. Each operation ends once, and no buffer or key is leaked.
 #[test]
 fn remote_memory_of_a_dead_peer_fails_once_each() {
     for seed in 1..100 {

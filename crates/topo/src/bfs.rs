@@ -1,16 +1,16 @@
-//! Distances to one host, in hops over living links. Hosts forward nothing.
+//! Distances of all nodes to one host, in hops over links that are up. Hosts do not forward.
 
 use pathweave_units::HostId;
 
 use crate::graph::{LinkId, NodeId, Topology};
 
-/// No way there.
+/// Distance of a node from which the destination is unreachable.
 const UNREACHED: u32 = u32::MAX;
 
 /// Distances to a destination. Reused from one destination to the next.
 pub(crate) struct Distances {
     hops: Vec<u32>,
-    /// Nodes in the order they were reached; doubles as the queue.
+    /// Nodes in the order in which they were reached. Serves as the queue of the search.
     order: Vec<NodeId>,
     dst: NodeId,
 }
@@ -46,13 +46,13 @@ impl Distances {
         }
     }
 
-    /// The nodes in order of their distance.
+    /// Returns the nodes in order of their distance.
     pub(crate) fn order(&self) -> &[NodeId] {
         &self.order
     }
 
-    /// The living ports of `node` on shortest paths, ascending. A host that is not the destination leads
-    /// nowhere.
+    /// Stores in `ports` the ports of `node` that are up and on shortest paths, in ascending order. A host other than
+    /// the destination is not on any path.
     pub(crate) fn next_hops(
         &self,
         topology: &Topology,

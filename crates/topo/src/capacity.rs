@@ -1,42 +1,43 @@
-//! Capacity of hosts and tiers: the ideal that a workload is measured against.
+//! Capacity of hosts and tiers, to which the throughput of a workload is compared.
 
 use pathweave_units::{HostId, Rate};
 
 use crate::graph::{NodeId, Topology};
 
-/// Capacity of the switches of one tier, summed.
+/// Total capacity of the switches of one tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TierCapacity {
-    /// The tier; 0 has the ToRs or leaves.
+    /// Number of the tier. Tier 0 has the ToRs or leaves.
     pub tier: u8,
-    /// Its switches.
+    /// Number of switches of the tier.
     pub switches: u32,
-    /// Links to hosts and lower tiers, one direction.
+    /// Total rate of links to hosts and lower tiers, in one direction.
     pub down: Rate,
-    /// Links to higher tiers, one direction.
+    /// Total rate of links to higher tiers, in one direction.
     pub up: Rate,
 }
 
 impl TierCapacity {
-    /// Capacity down over capacity up: 2.0 is "2:1". `None` for a tier without links up.
+    /// Returns the ratio of capacity down to capacity up, such as 2.0 for "2:1", or `None` for a tier without links
+    /// up.
     pub fn oversubscription(&self) -> Option<f64> {
         (self.up > Rate::ZERO).then(|| self.down.as_bps() as f64 / self.up.as_bps() as f64)
     }
 }
 
 impl Topology {
-    /// Summed rate of a host's ports: no host sends or receives faster.
+    /// Returns the total rate of a host's ports, an upper bound of what the host can send or receive.
     pub fn host_rate(&self, host: HostId) -> Rate {
         let rates = self.ports(host.into()).iter().map(|port| self.link(port.link).rate);
         rates.fold(Rate::ZERO, Rate::saturating_add)
     }
 
-    /// Summed rate of all hosts' ports: no workload moves more.
+    /// Returns the total rate of all hosts' ports, an upper bound of the throughput of any workload.
     pub fn hosts_rate(&self) -> Rate {
         (0..self.hosts()).map(|host| self.host_rate(HostId(host))).fold(Rate::ZERO, Rate::saturating_add)
     }
 
-    /// Capacity of each tier that has switches, from the lowest.
+    /// Returns the capacity of each tier that has switches, from the lowest.
     pub fn tiers(&self) -> Vec<TierCapacity> {
         let tier_of = |node: NodeId| self.switch_index(node).map(|index| self.switches()[index].tier);
         let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO };
@@ -65,7 +66,7 @@ mod tests {
     use crate::{Build, FatTree, Topology, presets};
     use pathweave_units::{HostId, Rate};
 
-    /// Oversubscription of the aggregation tier.
+    /// Returns the oversubscription of the aggregation tier.
     fn at_aggs(topology: &Topology) -> f64 {
         topology.tiers()[1].oversubscription().unwrap()
     }

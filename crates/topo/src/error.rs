@@ -1,62 +1,62 @@
-//! What can be wrong with a topology, said so that it can be repaired.
+//! Errors of topologies, with the information needed to correct them.
 
 use std::fmt;
 
 use pathweave_units::did_you_mean;
 
-/// Why a topology, its file or a name in it was refused.
+/// Error in a topology, in its file, or in a name that refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopoError {
     /// A field of a configuration has a value that is not allowed.
     #[error("topology field `{field}` = {value}: {allowed}")]
     Field {
-        /// The field as written in the configuration.
+        /// Name of the field as written in the configuration.
         field: &'static str,
-        /// What was given.
+        /// Value of the field.
         value: String,
-        /// What is allowed.
+        /// Permitted values.
         allowed: String,
     },
-    /// A file breaks its grammar, or describes something that cannot be built.
+    /// A file violates its grammar or describes a network that cannot be built.
     #[error("{at}: {what}")]
     File {
-        /// Where in which file.
+        /// Location of the error.
         at: Location,
-        /// What is wrong, and what is allowed.
+        /// Description of the error, and what is allowed.
         what: String,
     },
     /// A file cannot be read.
     #[error("cannot read file {path}: {why}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The operating system's answer, or the limit exceeded.
+        /// Error of the operating system, or the limit exceeded.
         why: String,
     },
-    /// The parts do not make a usable network.
+    /// The nodes and links do not form a usable network.
     #[error("topology \"{topology}\": {what}")]
     Graph {
         /// Name of the topology.
         topology: String,
-        /// What is wrong, and what is allowed.
+        /// Description of the error, and what is allowed.
         what: String,
     },
-    /// A name that nothing has.
+    /// A name does not exist.
     #[error("no {kind} is named \"{name}\"{}", hint(.nearest, .known))]
     UnknownName {
-        /// What was looked for: "node", "link", "preset".
+        /// Kind of the object: "node", "link", "preset".
         kind: &'static str,
-        /// The name.
+        /// Name that was looked up.
         name: String,
         /// The most similar name that exists.
         nearest: Option<String>,
-        /// The names there are, by kind: "host0 to host63, gpu0.0 to gpu7.7".
+        /// Existing names by kind: "host0 to host63, gpu0.0 to gpu7.7".
         known: String,
     },
 }
 
-/// The error of a field whose value is not allowed.
+/// Creates the error of a field whose value is not allowed.
 pub(crate) fn refuse(field: &'static str, value: impl fmt::Display, allowed: impl Into<String>) -> TopoError {
     TopoError::Field { field, value: value.to_string(), allowed: allowed.into() }
 }
@@ -68,19 +68,19 @@ fn hint(nearest: &Option<String>, known: &str) -> String {
     }
 }
 
-/// A place in a text.
+/// Location in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The file, as the user named it.
+    /// Name of the file as the user specified it.
     pub file: String,
-    /// Line, from 1; 0 where the error is about the file as a whole.
+    /// Line, from 1; 0 if the error concerns the whole file.
     pub line: u32,
-    /// Column in characters, from 1; 0 where the error is about the line as a whole.
+    /// Column in characters, from 1; 0 if the error concerns the whole line.
     pub column: u32,
 }
 
 impl Location {
-    /// The place of byte `offset` in `text`.
+    /// Returns the location of byte `offset` in `text`.
     pub(crate) fn of_offset(file: &str, text: &str, offset: usize) -> Self {
         let mut end = offset.min(text.len());
         while !text.is_char_boundary(end) {

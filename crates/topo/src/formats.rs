@@ -1,5 +1,5 @@
-//! The formats of topology files that `pathweave convert` reads and writes. To add one: its parser, its writer if it has
-//! one, and a line here.
+//! Formats of topology files that `pathweave convert` reads and writes. To add a format, write its parser, its writer
+//! if it has one, and an entry here.
 
 use crate::build::{
     header_words, parse_astra_network, parse_hpcc_topology, parse_htsim_topology, parse_laps_topology,
@@ -9,25 +9,25 @@ use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::write::{write_hpcc, write_own};
 
-/// Writes a topology. Adds what the format cannot say to the list.
+/// Writes a topology. Features that the format cannot express are appended to the list.
 pub type WriteTopology = fn(&Topology, &mut Vec<String>) -> String;
 
-/// A format of topology files.
+/// Format of topology files.
 #[derive(Clone, Copy, Debug)]
 pub struct TopologyFormat {
-    /// Its name.
+    /// Name of the format.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
-    /// The extension of its files, if that tells it.
+    /// File extension, if it identifies the format.
     pub extension: Option<&'static str>,
-    /// Reads one; the first text is the file's name in errors.
+    /// Parses a file. The first argument is the file's name in errors, the second its text.
     pub parse: fn(&str, &str) -> Result<Topology, TopoError>,
-    /// Writes one, if that can be done.
+    /// Writes a topology, if the format can be written.
     pub write: Option<WriteTopology>,
 }
 
-/// Formats of topology files.
+/// All formats of topology files.
 pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
     TopologyFormat {
         name: "topology",
@@ -73,8 +73,8 @@ pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
     },
 ];
 
-/// Whether a TOML text is a topology file of ours and no scenario: it has links at its top, where a scenario has a topology
-/// and workloads.
+/// Returns true if a TOML text is a topology file and not a scenario. A topology file has links at the top level; a
+/// scenario has a topology and workloads.
 pub fn is_topology_file(text: &str) -> bool {
     let headers = || text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let key = |line: &str, key: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
@@ -83,8 +83,8 @@ pub fn is_topology_file(text: &str) -> bool {
     headers().any(|line| line == "[[link]]" || key(line, "link")) && !headers().any(scenario)
 }
 
-/// The format of a topology that is not told by its extension, by its header: six words of which the last is no number are
-/// SimAI's, three numbers HPCC's; of LAPS two numbers, and five in the line after them.
+/// Identifies the format of a topology by its header, if its extension does not. Six words of which the last is not a
+/// number mean SimAI, three numbers HPCC. Two numbers, followed by a line with five, mean LAPS.
 pub fn topology_format_of_header(text: &str) -> Option<&'static str> {
     let words = header_words(text);
     let numbers = words.iter().filter(|word| word.parse::<u64>().is_ok()).count();

@@ -1,4 +1,4 @@
-//! Hosts, switches, links and the ports between them.
+//! Graph of hosts, switches, links and the ports between them.
 
 use pathweave_units::{Duration, HostId, Rate};
 
@@ -8,27 +8,27 @@ use crate::names::Names;
 use crate::own_paths::{Own, OwnPaths};
 use crate::sites::Sites;
 
-/// Most hosts and switches a topology may have.
+/// Largest number of hosts and switches of a topology.
 pub const MAX_NODES: u32 = 1 << 21;
-/// Most links a topology may have.
+/// Largest number of links of a topology.
 pub const MAX_LINKS: usize = 1 << 22;
-/// Most ports a node may have.
+/// Largest number of ports of a node.
 pub const MAX_PORTS: u32 = u16::MAX as u32;
-/// Most ports of a host: what an endpoint can send by.
+/// Largest number of ports of a host: the limit of an endpoint.
 pub const MAX_HOST_PORTS: u32 = 64;
 
-/// A switch.
+/// Switch of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// Unique name: "tor3", "agg0.1", "core5".
     pub name: String,
     /// Distance from the hosts: 0 is a ToR or leaf.
     pub tier: u8,
-    /// The pod or group it belongs to, if it belongs to one.
+    /// Number of the pod or group that the switch belongs to, if any.
     pub group: Option<u32>,
 }
 
-/// A full-duplex link.
+/// Full-duplex link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// One end.
@@ -39,24 +39,24 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay in each direction.
     pub delay: Duration,
-    /// Probability in `0.0..=1.0` that a packet is lost on it.
+    /// Probability in `0.0..=1.0` that the link loses a packet.
     pub error_rate: f64,
 }
 
-/// What a port is connected to.
+/// Port of a node, described by its link and the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRef {
-    /// The link.
+    /// Link of the port.
     pub link: LinkId,
-    /// The node at the other end.
+    /// Node at the other end.
     pub peer: NodeId,
-    /// The port at the other end.
+    /// Port at the other end.
     pub peer_port: u16,
-    /// Whether this is the `a` end of the link.
+    /// True if the port is the `a` end of the link.
     pub is_a: bool,
 }
 
-/// A network: immutable, validated on construction.
+/// Network that is immutable and validated on construction.
 ///
 /// Port `p` of a node is its `p`-th link in the order of [`Topology::links`], from 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,20 +76,23 @@ pub struct Topology {
     notes: Vec<String>,
 }
 
-/// What the switch is that a host is attached to.
+/// Role of the switches that hosts are attached to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Edge {
-    /// A switch of the network.
+    /// The switches belong to the network.
     #[default]
     Network,
-    /// A part of the host, as the GPU that forwards: the host knows what the ports of it can send.
+    /// The switches are parts of the hosts, like GPUs that forward. A host knows the rates of its switch's ports.
     Host,
 }
 
 impl Topology {
-    /// Connects the parts. Refused: no hosts, more than [`MAX_NODES`], [`MAX_LINKS`], [`MAX_PORTS`] of a switch or
-    /// [`MAX_HOST_PORTS`] of a host, an end that does not exist, a link of a node to itself, rate 0, an error rate
-    /// outside `0.0..=1.0`, a node without ports, a name that two nodes have, and a network in more than one piece.
+    /// Creates a network from hosts, switches and links.
+    ///
+    /// # Errors
+    /// There are no hosts, or more than [`MAX_NODES`], [`MAX_LINKS`], [`MAX_PORTS`] of a switch or [`MAX_HOST_PORTS`]
+    /// of a host. A link has an end that does not exist, joins a node to itself, has rate 0, or an error rate outside
+    /// `0.0..=1.0`. A node has no ports, two nodes have one name, or the network is not connected.
     pub fn new(
         name: impl Into<String>,
         hosts: u32,
@@ -99,7 +102,7 @@ impl Topology {
         Self::with_host_names(name, hosts, None, switches, links)
     }
 
-    /// As [`Topology::new`] with names for the hosts, one each, in place of "host0", "host1", ...
+    /// Works like [`Topology::new`], with a name for each host in place of "host0", "host1", ...
     pub(crate) fn with_host_names(
         name: impl Into<String>,
         hosts: u32,
@@ -131,44 +134,44 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Says that this is a Clos whose routing is arithmetic (see [`crate::Routing`]): hosts below a switch
-    /// are contiguous, and up and down over tiers are exactly the shortest paths.
+    /// Declares that this is a Clos whose routing is arithmetic (see [`crate::Routing`]): hosts below a switch are
+    /// contiguous, and the shortest paths are exactly those that go up and then down over tiers.
     pub(crate) fn declare_regular_clos(mut self) -> Self {
         self.regular_clos = true;
         self
     }
-    /// Says which paths sources are meant to use.
+    /// Sets the paths that the topology provides for sources.
     pub(crate) fn with_own_paths(mut self, paths: impl OwnPaths + 'static) -> Self {
         self.own_paths = Own(Some(std::sync::Arc::new(paths)));
         self
     }
-    /// Says that each host's switch is a part of it.
+    /// Declares that the switch of each host is part of the host, or not.
     pub(crate) fn with_edge(mut self, edge: Edge) -> Self {
         self.edge = edge;
         self
     }
-    /// What the switches are that hosts are attached to.
+    /// Returns the role of the switches that hosts are attached to.
     pub fn edge(&self) -> Edge {
         self.edge
     }
     pub(crate) fn own_paths(&self) -> &Own {
         &self.own_paths
     }
-    /// Says which nodes are in which data centre.
+    /// Sets the data centre of each node.
     pub(crate) fn declare_sites(mut self, sites: Sites) -> Self {
         self.sites = Some(sites);
         self
     }
-    /// The data centres, where there are several.
+    /// Returns the data centres, if there are several.
     pub fn sites(&self) -> Option<&Sites> {
         self.sites.as_ref()
     }
-    /// Adds something the user should know about the file it is from.
+    /// Adds a note about the source file for the user.
     pub(crate) fn with_note(mut self, note: String) -> Self {
         self.notes.push(note);
         self
     }
-    /// What the user should know about the file it is from: input not used, meanings that differ.
+    /// Returns the notes about the source file for the user: input that was not used, and meanings that differ.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -178,55 +181,55 @@ impl Topology {
     pub(crate) fn is_regular_clos(&self) -> bool {
         self.regular_clos
     }
-    /// Name of the topology, for people.
+    /// Returns the name of the topology, for display.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Number of hosts.
+    /// Returns the number of hosts.
     pub fn hosts(&self) -> u32 {
         self.hosts
     }
-    /// Number of hosts and switches.
+    /// Returns the number of hosts and switches.
     pub fn nodes(&self) -> u32 {
         self.hosts + self.switches.len() as u32
     }
-    /// The switches; the `i`-th is node `hosts + i`.
+    /// Returns the switches. The `i`-th is node `hosts + i`.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
     }
-    /// The links; [`LinkId`] is the index.
+    /// Returns the links, indexed by [`LinkId`].
     pub fn links(&self) -> &[Link] {
         &self.links
     }
-    /// A link.
+    /// Returns a link.
     pub fn link(&self, link: LinkId) -> &Link {
         &self.links[link.index()]
     }
-    /// The ports of a node, in port order.
+    /// Returns the ports of a node, in port order.
     #[inline]
     pub fn ports(&self, node: NodeId) -> &[PortRef] {
         let first = self.first_port[node.index()] as usize;
         let end = self.first_port[node.index() + 1] as usize;
         &self.ports[first..end]
     }
-    /// Whether the node is a host.
+    /// Returns true if the node is a host.
     #[inline]
     pub fn is_host(&self, node: NodeId) -> bool {
         node.0 < self.hosts
     }
-    /// The host that the node is, or `None` for a switch.
+    /// Returns the host that the node is, or `None` for a switch.
     pub fn as_host(&self, node: NodeId) -> Option<HostId> {
         self.is_host(node).then_some(HostId(node.0))
     }
-    /// Index into [`Topology::switches`], or `None` for a host.
+    /// Returns the index into [`Topology::switches`], or `None` for a host.
     pub fn switch_index(&self, node: NodeId) -> Option<usize> {
         (!self.is_host(node)).then(|| (node.0 - self.hosts) as usize)
     }
-    /// The node of the `index`-th switch.
+    /// Returns the node of the `index`-th switch.
     pub fn switch_node(&self, index: usize) -> NodeId {
         NodeId(self.hosts + index as u32)
     }
-    /// Bytes it takes on the heap.
+    /// Returns the bytes that the topology occupies on the heap.
     pub fn memory_bytes(&self) -> u64 {
         let graph = size_of_val(&self.links[..])
             + size_of_val(&self.first_port[..])
@@ -332,8 +335,8 @@ impl Topology {
         Ok(())
     }
 
-    /// No two hosts are more links apart than this, nor can be: twice what is farthest from the first switch. So one
-    /// search tells of most networks that no way in them is too long.
+    /// Returns an upper bound of the distance between two hosts, in links: twice the largest distance from the first
+    /// switch. For most networks this single search proves that no path is too long.
     pub fn links_apart_at_most(&self) -> u32 {
         if self.switches.is_empty() {
             return self.nodes();
@@ -345,7 +348,7 @@ impl Topology {
         let mut next = 0;
         while let Some(&node) = list.get(next) {
             next += 1;
-            // Hosts forward nothing.
+            // Hosts do not forward.
             let onward = if self.is_host(node) { &[] } else { self.ports(node) };
             for port in onward {
                 if depth[port.peer.index()] == u32::MAX {

@@ -1,16 +1,17 @@
-//! NIC ports of hosts with several: which of them lead to a peer.
+//! NIC ports of a host with several ports: selection of those that lead to a peer.
 
 use pathweave_units::{HostId, Rate};
 
 use crate::graph::{NodeId, PortRef, Topology};
 use crate::routing::Routing;
 
-/// Ports less than this part as fast as the fastest that leads to a peer are not used beside it: they belong to another network
-/// (scale-out beside scale-up), whose packets would be the last of each message.
+/// Inverse of the smallest rate of a port relative to the fastest port that leads to the same peer. Slower ports are
+/// not used, because they belong to another network (scale-out beside scale-up) and would carry the last packets of
+/// each message.
 const SLOWEST_PART: u64 = 4;
 
-/// The ports of `src` on shortest paths to `dst`, without those less than a quarter as fast as another of them; a bit each. 0:
-/// there is no way.
+/// Returns the ports of `src` on shortest paths to `dst`, as a bit set, or 0 if there is no route. Excludes ports
+/// with less than a quarter of the rate of the fastest of them.
 pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> u64 {
     let ports = topology.ports(src.into());
     let hops = routing.from_host(src, dst);
@@ -23,7 +24,8 @@ pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: H
     used.fold(0, |bits, port| bits | 1 << port)
 }
 
-/// The ports of a node by which a packet for `dst` goes on: of a host those of [`leading_ports`], of a switch all on shortest paths.
+/// Returns the ports of a node that lead towards `dst`: for a host those of [`leading_ports`], for a switch all ports
+/// on shortest paths.
 pub(crate) fn onward(
     topology: &Topology,
     routing: &Routing,
@@ -36,7 +38,7 @@ pub(crate) fn onward(
     hops.filter(move |port| host.is_none() || leading >> port & 1 == 1)
 }
 
-/// Bits a second that these ports of a host, a bit each, send together.
+/// Returns the total rate of the ports of a host that are set in `ports`.
 pub fn rate_of_ports(topology: &Topology, host: HostId, ports: u64) -> Rate {
     let of_host = topology.ports(host.into()).iter().enumerate();
     let used = of_host.filter(|(index, _)| ports >> index & 1 == 1);
@@ -53,7 +55,7 @@ mod tests {
     use crate::graph::{Link, Switch};
     use pathweave_units::Duration;
 
-    /// Two hosts at three switches, by links of these rates in Gb/s.
+    /// Returns two hosts at three switches, with links of these rates in Gb/s.
     fn hosts(rates: [u64; 3]) -> (Topology, Routing) {
         let switch = |name: &str| Switch { name: name.into(), tier: 0, group: None };
         let link = |(index, gbps): (usize, &u64), host| Link {

@@ -4,22 +4,22 @@ use std::fmt;
 
 use pathweave_units::HostId;
 
-/// A host or a switch: hosts are `0..hosts`, switches follow.
+/// Host or switch. Hosts are `0..hosts`, switches follow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeId(pub u32);
 
-/// A link, by its place in [`Topology::links`](crate::Topology::links).
+/// Link, by its index in [`Topology::links`](crate::Topology::links).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LinkId(pub u32);
 
 impl NodeId {
-    /// The identifier as an index.
+    /// Returns the identifier as an index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 impl LinkId {
-    /// The identifier as an index.
+    /// Returns the identifier as an index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,27 +1,27 @@
-//! The last step of every file format: parts to a topology.
+//! Last step of every file format: conversion of the parsed content to a topology.
 
 use crate::error::{Location, TopoError};
 use crate::graph::{Link, NodeId, Switch, Topology};
 use crate::routing::{Classes, Routing};
 
-/// Most entries of a routing table: 512 MiB.
+/// Largest number of entries of a routing table: 512 MiB.
 const MAX_ROUTES: u64 = 1 << 27;
 
-/// What a file says.
+/// Content of a file.
 pub(crate) struct Import<'a> {
     pub(crate) file: &'a str,
     pub(crate) name: String,
     pub(crate) hosts: u32,
     pub(crate) host_names: Option<Vec<String>>,
     pub(crate) switches: Vec<Switch>,
-    /// The tier of each switch; `None` is found from the links.
+    /// Tier of each switch; `None` derives it from the links.
     pub(crate) tiers: Vec<Option<u8>>,
     pub(crate) links: Vec<Link>,
 }
 
 impl Import<'_> {
-    /// Connects the parts, finds the tiers, refuses what has no way between some hosts or routes beyond
-    /// bounds, and notes whether routing is arithmetic.
+    /// Creates the topology, derives missing tiers, and determines whether routing is arithmetic. Returns an error if
+    /// some host cannot reach another, or if routes exceed the limit.
     pub(crate) fn finish(self) -> Result<Topology, TopoError> {
         let Import { file, name, hosts, host_names, switches, tiers, links } = self;
         let refuse =
@@ -53,7 +53,7 @@ impl Import<'_> {
     }
 }
 
-/// The tier of each switch: hops to the nearest host, less one.
+/// Returns the tier of each switch: the number of hops to the nearest host, minus one.
 pub(crate) fn find_tiers(topology: &Topology) -> Vec<u8> {
     let mut tiers: Vec<Option<u8>> = vec![None; topology.switches().len()];
     let mut reached: Vec<NodeId> = (0..topology.hosts()).map(NodeId).collect();

@@ -1,54 +1,54 @@
-//! What there is to choose from, for `list`, documentation and error texts. Derived from the configuration
-//! structs themselves, so that it cannot disagree with them.
+//! Lists of available topologies and presets, for `list`, documentation and error texts. They are derived from the
+//! configuration structs, so they always agree with them.
 
 use std::sync::LazyLock;
 
 use crate::build::{TopologyConfig, all_presets, kinds};
 
-/// A kind of topology.
+/// Description of a kind of topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyInfo {
-    /// The kind as written in a scenario: `kind = "fat-tree"`.
+    /// Kind as written in a scenario: `kind = "fat-tree"`.
     pub name: &'static str,
-    /// What it is.
+    /// Description of the kind.
     pub help: String,
-    /// Its fields.
+    /// Fields of its configuration.
     pub fields: Vec<FieldInfo>,
 }
 
-/// A field of a topology's configuration.
+/// Field of a topology's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// The field as written in a scenario.
+    /// Name of the field as written in a scenario.
     pub name: String,
-    /// Meaning, unit, and the source of its default.
+    /// Meaning, unit, and the source of the default.
     pub help: String,
-    /// The default as written in a scenario, or `None`: see `required`.
+    /// Default as written in a scenario, or `None` if there is none; see `required`.
     pub default: Option<String>,
-    /// Whether it has to be given. A field that is neither required nor has a default is derived from others
-    /// as its help says.
+    /// True if the field must be given. A field that is neither required nor has a default is derived from others, as
+    /// its help describes.
     pub required: bool,
 }
 
-/// Named settings.
+/// Named settings of a topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preset {
-    /// The name: `kind = "preset"`, `name = "udmp-320"`.
+    /// Name of the preset: `kind = "preset"`, `name = "udmp-320"`.
     pub name: &'static str,
-    /// What it is and where it comes from.
+    /// Description and source of the preset.
     pub help: &'static str,
-    /// The settings.
+    /// Settings of the preset.
     pub config: TopologyConfig,
 }
 
-/// All kinds of topology.
+/// Returns all kinds of topology.
 pub fn topologies() -> &'static [TopologyInfo] {
     static ALL: LazyLock<Vec<TopologyInfo>> =
         LazyLock::new(|| kinds().into_iter().map(|(name, schema)| describe(name, &schema)).collect());
     &ALL
 }
 
-/// All presets.
+/// Returns all presets.
 pub fn presets() -> &'static [Preset] {
     static ALL: LazyLock<Vec<Preset>> = LazyLock::new(|| {
         all_presets().into_iter().map(|(name, help, config)| Preset { name, help, config }).collect()

@@ -1,8 +1,8 @@
 //! Topologies, their files, routing and path sets.
 //!
-//! A [`TopologyConfig`] (from a scenario) builds a [`Topology`]; [`Routing`] answers which ports lead to a
-//! host; [`PathFinder`] counts paths and gives ideal bounds. [`topologies`] and [`presets`] list what there is.
-//! How to add a kind of topology is told in `build/mod.rs`.
+//! A [`TopologyConfig`] (from a scenario) builds a [`Topology`]. [`Routing`] returns the ports that lead to a host.
+//! [`PathFinder`] counts paths and gives ideal bounds. [`topologies`] and [`presets`] list the available kinds.
+//! `build/mod.rs` describes how to add a kind of topology.
 //!
 //! ```
 //! use pathweave_topo::{Build, FatTree, PathFinder, Routing};

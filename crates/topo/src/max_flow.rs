@@ -1,4 +1,4 @@
-//! The most that a set of links carries from one node to another (Edmonds and Karp, J. ACM 19, 1972).
+//! Maximum flow over a set of links from one node to another (Edmonds and Karp, J. ACM 19, 1972).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,8 +6,8 @@ use pathweave_units::Rate;
 
 use crate::graph::NodeId;
 
-/// The most that these directions of links, each with its rate, carry from `source` to `sink` together. Several between the same
-/// nodes add up. Zero where they do not lead there.
+/// Returns the maximum flow from `source` to `sink` over these directed links, each with its rate. Rates of parallel
+/// links add up. The flow is zero if the links do not connect the nodes.
 pub fn max_flow(
     links: impl IntoIterator<Item = (NodeId, NodeId, Rate)>,
     source: NodeId,
@@ -36,7 +36,7 @@ pub fn max_flow(
     Rate::from_bps(sum)
 }
 
-/// The nodes of a way of fewest steps that has something left.
+/// Returns the nodes of a shortest path with residual capacity.
 fn shortest(
     next: &BTreeMap<NodeId, Vec<NodeId>>,
     left: &BTreeMap<(NodeId, NodeId), u64>,
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn parallel_ways_add_up_and_the_narrowest_cut_counts() {
-        // 100 in, two spines of 40 in between: 80.
+        // 100 in, two spines of 40 in parallel: 80.
         assert_eq!(flow(&[(0, 1, 100), (1, 2, 40), (1, 3, 40), (2, 4, 40), (3, 4, 40), (4, 5, 100)], 5), 80);
         // Parallel links between the same nodes.
         assert_eq!(flow(&[(0, 1, 30), (0, 1, 20), (1, 2, 100)], 2), 50);
         assert_eq!(flow(&[(0, 1, 30), (2, 3, 20)], 3), 0);
-        // The classic that needs a step back: over the middle link first, each side carries 10.
+        // The classic case that needs a step back: after a path over the middle link, each side carries 10.
         assert_eq!(flow(&[(0, 1, 10), (0, 2, 10), (1, 2, 1), (1, 3, 10), (2, 3, 10)], 3), 20);
-        // A wide spine with a narrow way down: 10 + 40, though each level could carry 100.
+        // A wide spine with a narrow link down: 10 + 40, although each level could carry 100.
         assert_eq!(flow(&[(0, 1, 100), (1, 2, 60), (1, 3, 40), (2, 4, 10), (3, 4, 90), (4, 5, 100)], 5), 50);
     }
 }

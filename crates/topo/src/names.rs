@@ -1,7 +1,7 @@
-//! Names of nodes and links, and the way back from a name.
+//! Names of nodes and links, and lookup by name.
 //!
-//! A link is named after its ends, "tor0-agg0.1"; the second and later of parallel links carry a number
-//! from 1: "tor0-agg0.1#1". Lookup takes the ends in either order.
+//! A link is named after its ends, "tor0-agg0.1". The second and later of parallel links have a number from 1:
+//! "tor0-agg0.1#1". Lookup accepts the ends in either order.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Switch, Topology};
 
 impl Topology {
-    /// Name of a node: "host12", "tor3", "agg0.1".
+    /// Returns the name of a node: "host12", "tor3", "agg0.1".
     pub fn node_name(&self, node: NodeId) -> Cow<'_, str> {
         match self.switch_index(node) {
             Some(index) => Cow::Borrowed(&self.switches()[index].name),
@@ -23,7 +23,7 @@ impl Topology {
         }
     }
 
-    /// Name of a link: "tor0-agg0.1", "tor0-agg0.1#1".
+    /// Returns the name of a link: "tor0-agg0.1", "tor0-agg0.1#1".
     pub fn link_name(&self, link: LinkId) -> String {
         let (a, b) = (self.link(link).a, self.link(link).b);
         let before = self.ports(a).iter().filter(|port| port.peer == b && port.link < link).count();
@@ -31,7 +31,7 @@ impl Topology {
         format!("{}-{}{number}", self.node_name(a), self.node_name(b))
     }
 
-    /// The node of that name.
+    /// Returns the node with this name.
     pub fn node_by_name(&self, name: &str) -> Result<NodeId, TopoError> {
         self.find_node(name).ok_or_else(|| TopoError::UnknownName {
             kind: "node",
@@ -41,7 +41,7 @@ impl Topology {
         })
     }
 
-    /// The link of that name.
+    /// Returns the link with this name.
     pub fn link_by_name(&self, name: &str) -> Result<LinkId, TopoError> {
         let unknown = |nearest: Option<String>| {
             let known = match self.links().len() {
@@ -55,7 +55,7 @@ impl Topology {
             None => (name, 0usize),
         };
         let mut almost = None;
-        // Names may contain "-" themselves, so that every one is tried as the separator.
+        // Names may contain "-" themselves, so every occurrence is tried as the separator.
         for (at, _) in ends.match_indices('-') {
             let (a, b) = (self.find_node(&ends[..at]), self.find_node(&ends[at + 1..]));
             if let (Some(a), Some(b)) = (a, b) {
@@ -91,9 +91,9 @@ impl Topology {
         nearest(name, all.map(String::as_str)).map(str::to_owned)
     }
 
-    /// The names there are, by what they begin with: "host0 to host63, gpu0.0 to gpu7.7, rail0".
+    /// Returns the existing names by prefix: "host0 to host63, gpu0.0 to gpu7.7, rail0".
     fn kinds_of_names(&self) -> String {
-        /// Kinds that are shown.
+        /// Number of prefixes that are shown.
         const SHOWN: usize = 8;
         let kind = |node: NodeId| {
             let name = self.node_name(node);
@@ -122,14 +122,14 @@ impl Topology {
 /// Names of the nodes.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Names {
-    /// `None`: "host0", "host1", ...
+    /// Names of hosts. `None`: "host0", "host1", ...
     pub(crate) hosts: Option<Vec<String>>,
-    /// The nodes whose names do not follow from their numbers. Only looked up, never walked.
+    /// Nodes whose names do not follow from their numbers. The map is never iterated.
     node_of: HashMap<String, NodeId>,
 }
 
 impl Names {
-    /// Refuses a name that two nodes have, with that name.
+    /// Creates the names. Returns an error with the name if two nodes have the same.
     pub(crate) fn new(
         host_count: u32,
         hosts: Option<Vec<String>>,
@@ -148,18 +148,18 @@ impl Names {
         Ok(Names { hosts, node_of })
     }
 
-    /// Bytes on the heap.
+    /// Returns the bytes that the names occupy on the heap.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let text = |name: &String| size_of::<String>() + name.capacity();
         let of_hosts: usize = self.hosts.iter().flatten().map(text).sum();
-        // A table keeps an eighth of its places free and has a byte beside each.
+        // A hash table keeps an eighth of its slots free and has a byte for each.
         let entry = size_of::<(String, NodeId)>() + 1;
         let texts: usize = self.node_of.keys().map(String::capacity).sum();
         (of_hosts + texts + self.node_of.capacity() * entry * 8 / 7) as u64
     }
 }
 
-/// 12 for "host12"; nothing for "host012" or "switch12".
+/// Returns 12 for "host12", and `None` for "host012" or "switch12".
 fn default_host_id(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("host")?;
     let canonical = digits == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c));

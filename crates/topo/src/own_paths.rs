@@ -1,16 +1,17 @@
-//! What a kind of topology knows of its own paths.
+//! Paths that a kind of topology defines by arithmetic.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Arithmetic that a kind of topology knows about its paths.
+/// Arithmetic by which a kind of topology generates its paths.
 pub(crate) trait OwnPaths: Debug + Send + Sync {
-    /// Emits each path between two different switches with hosts, as the indices of the switches on it, both ends
-    /// included; neighbours are linked. No switch is visited twice.
+    /// Emits each path between two different switches with hosts, as the indices of the switches on it, including
+    /// both ends. Adjacent switches are linked, and no switch occurs twice.
     fn emit(&self, from: u32, to: u32, path: &mut dyn FnMut(&[u32]));
 }
 
-/// The arithmetic of a topology, if it has any. It follows from the rest of the topology, so all are equal.
+/// Path arithmetic of a topology, if it has any. It is a function of the rest of the topology, so all values compare
+/// equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Own(pub(crate) Option<Arc<dyn OwnPaths>>);
 

@@ -1,5 +1,6 @@
-//! Partition files: which part of a run, and so which thread or process, each node belongs to. A line a node: its name and
-//! the number of its part, from 0. What follows `#` is ignored. Hosts that are left out go with their switch.
+//! Partition files, which assign each node to a shard of a run and so to a thread or process. Each line has the name
+//! of a node and the number of its shard, from 0. Text after `#` is ignored. Hosts that are not listed belong to the
+//! shard of their switch.
 
 use std::path::Path;
 
@@ -7,16 +8,16 @@ use crate::error::{Location, TopoError};
 use crate::graph::{NodeId, Topology};
 use crate::read::read_text;
 
-/// The parts of all nodes of a topology, hosts first, as the file at `path` has them.
+/// Returns the shards of all nodes of a topology, hosts first, as specified in the file at `path`.
 ///
 /// # Errors
-/// The file cannot be read, names a node that does not exist or one twice, or leaves a switch out.
+/// The file cannot be read, names a node that does not exist or lists one twice, or omits a switch.
 pub fn read_parts(topology: &Topology, path: &Path, base_dir: &Path) -> Result<Vec<u16>, TopoError> {
     let (file, text) = read_text(base_dir, path)?;
     parse_parts(&file, &text, topology)
 }
 
-/// The same of its text; `file` is its name in errors.
+/// Parses the text of a partition file. `file` is its name in errors.
 pub fn parse_parts(file: &str, text: &str, topology: &Topology) -> Result<Vec<u16>, TopoError> {
     let at = |line: u32, what: String| TopoError::File {
         at: Location { file: file.to_owned(), line, column: 0 },

@@ -1,4 +1,5 @@
-//! What a pair of hosts can hope for: hops, equal-cost paths, capacity and latency on an idle network.
+//! Properties of the shortest paths of a pair of hosts: hops, number of paths, capacity, and latency on an idle
+//! network.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +9,23 @@ use crate::graph::{NodeId, PortRef, Topology};
 use crate::host_ports::onward;
 use crate::routing::{Classes, Routing};
 
-/// The shortest paths from one host to another.
+/// Shortest paths from one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairPaths {
-    /// Links on each path.
+    /// Number of links on each path.
     pub hops: u32,
-    /// Number of paths; parallel links count. Saturates.
+    /// Number of paths. Parallel links count as different paths. Saturates.
     pub paths: u64,
-    /// No transfer is faster, however it is spread over the paths: the least, over the hops, of the summed
-    /// rates of the links that are the paths' h-th hop.
+    /// Upper bound of the rate of a transfer, however it is spread over the paths: the minimum over h of the summed
+    /// rates of the links that are the h-th hop of a path.
     pub capacity: Rate,
-    /// Time of a frame from the start of its transmission to its last bit's arrival, over the path where that
-    /// is least, on an idle network of store-and-forward switches.
+    /// Least time, over all paths, from the start of a frame's transmission to the arrival of its last bit, on an
+    /// idle network of store-and-forward switches.
     pub latency: Duration,
 }
 
-/// Walks the shortest paths of pairs of hosts; keeps its scratch memory from pair to pair. A walk touches only
-/// the links on the paths.
+/// Search for the shortest paths of pairs of hosts. Its buffers are reused for each pair. A search visits only the
+/// links on the paths.
 pub struct PathFinder<'a> {
     topology: &'a Topology,
     routing: &'a Routing,
@@ -35,36 +36,36 @@ pub struct PathFinder<'a> {
     levels: Vec<Level>,
 }
 
-/// The links that are the h-th hop of the paths walked last.
+/// Links that are the h-th hop of the paths of the latest search.
 #[derive(Clone, Copy)]
 struct Level {
-    /// Their summed rates.
+    /// Total rate.
     capacity: Rate,
-    /// The shortest propagation delay.
+    /// Shortest propagation delay.
     delay: Duration,
-    /// The shortest time of a frame from the start of its transmission to its arrival.
+    /// Shortest time of a frame from the start of its transmission to its arrival.
     crossing: Duration,
 }
 
-/// What is known about a node on the current walk.
+/// State of a node in the current search.
 #[derive(Clone, Copy, Default)]
 struct Reached {
-    /// The walk that wrote this; others are out of date.
+    /// Number of the search that wrote this state. The state is invalid in any other search.
     walk: u32,
     paths: u64,
     latency: Duration,
 }
 
 impl<'a> PathFinder<'a> {
-    /// For walks over `topology` as routed by `routing`.
+    /// Creates a finder for paths over `topology` as routed by `routing`.
     pub fn new(topology: &'a Topology, routing: &'a Routing) -> Self {
         let reached = vec![Reached::default(); topology.nodes() as usize];
         let (frontier, next, levels) = (Vec::new(), Vec::new(), Vec::new());
         PathFinder { topology, routing, reached, walk: 0, frontier, next, levels }
     }
 
-    /// The shortest paths from `src` to `dst`, with the latency of a frame of `frame_bytes`. `None` if there
-    /// is no way, or `src` is `dst`.
+    /// Returns the shortest paths from `src` to `dst`, with the latency of a frame of `frame_bytes`. Returns `None`
+    /// if there is no route, or if `src` is `dst`.
     pub fn pair(&mut self, src: HostId, dst: HostId, frame_bytes: u64) -> Option<PairPaths> {
         if src == dst {
             return None;
@@ -88,9 +89,9 @@ impl<'a> PathFinder<'a> {
         Some(PairPaths { hops: self.levels.len() as u32, paths, capacity, latency })
     }
 
-    /// A lower bound on the time from the first bit sent to the last bit received of a transfer of
-    /// `total_bytes` (as on the wire) in frames of at least `least_frame_bytes`, however it is spread over the
-    /// paths. Exact for equal frames on an idle network where one path carries the capacity.
+    /// Returns a lower bound on the time of a transfer, from the first bit sent to the last bit received, however it
+    /// is spread over the paths. The transfer has `total_bytes` (on the wire) in frames of at least
+    /// `least_frame_bytes`. The bound is exact for equal frames on an idle network if one path carries the capacity.
     pub fn transfer_bound(
         &mut self,
         src: HostId,
@@ -99,8 +100,8 @@ impl<'a> PathFinder<'a> {
         least_frame_bytes: u64,
     ) -> Option<Duration> {
         let latency = self.pair(src, dst, least_frame_bytes)?.latency;
-        // Everything crosses every level. What crosses it first has come to it, and what crosses it last
-        // goes on from it, no faster than one least frame could.
+        // All bytes cross every level. The first frame needs at least the crossing times of the levels before this
+        // one, the last frame those of the levels after it.
         let crossings: u128 = self.levels.iter().map(|level| u128::from(level.crossing.as_ps())).sum();
         let bound = |level: &Level| {
             let elsewhere = crossings - u128::from(level.crossing.as_ps());
@@ -124,13 +125,13 @@ impl<'a> PathFinder<'a> {
         self.reached[src.index()] = Reached { walk: self.walk, paths: 1, latency: Duration::ZERO };
     }
 
-    /// Goes from `node` one hop on towards `dst` and adds the links taken to `level`.
+    /// Advances one hop from `node` towards `dst` and adds the links used to `level`.
     fn step(&mut self, node: NodeId, dst: HostId, frame_bytes: u64, level: &mut Level) {
         let here = self.reached[node.index()];
         for port in onward(self.topology, self.routing, node, dst) {
             let port = self.topology.ports(node)[port as usize];
             if self.topology.is_host(port.peer) && port.peer != dst.into() {
-                continue; // The only port of a host that is linked to a host.
+                continue; // The only port of a host, which is linked to another host.
             }
             let link = self.topology.link(port.link);
             let crossing = saturating_sum(link.delay, link.rate.time_for(frame_bytes));
@@ -149,8 +150,8 @@ impl<'a> PathFinder<'a> {
         }
     }
 
-    /// The first of the shortest paths from `src` to `dst`: the port taken at each node, with the node.
-    /// `None` if there is no way, or `src` is `dst`.
+    /// Returns the first of the shortest paths from `src` to `dst`: each node with the port taken there. Returns
+    /// `None` if there is no route, or if `src` is `dst`.
     pub fn first_path(&self, src: HostId, dst: HostId) -> Option<Vec<(NodeId, PortRef)>> {
         let mut path = Vec::new();
         let mut node = NodeId::from(src);
@@ -169,13 +170,13 @@ impl<'a> PathFinder<'a> {
         (!path.is_empty()).then_some(path)
     }
 
-    /// Rate and propagation delay of each link of [`PathFinder::first_path`].
+    /// Returns the rate and propagation delay of each link of [`PathFinder::first_path`].
     pub fn profile(&self, src: HostId, dst: HostId) -> Option<Vec<(Rate, Duration)>> {
         let links = self.first_path(src, dst)?.into_iter().map(|(_, port)| self.topology.link(port.link));
         Some(links.map(|link| (link.rate, link.delay)).collect())
     }
 
-    /// Round trip of a data frame and its acknowledgement on an idle network.
+    /// Returns the round-trip time of a data frame and its acknowledgement on an idle network.
     pub fn base_rtt(
         &mut self,
         src: HostId,
@@ -188,9 +189,9 @@ impl<'a> PathFinder<'a> {
         Some(saturating_sum(there, back))
     }
 
-    /// How many ordered pairs of hosts have how many hops and paths. Looks at one pair for each pair of
-    /// classes of hosts (those attached to the same switches); beyond `most_walks` of these, at every n-th
-    /// destination only, and says so.
+    /// Returns the number of ordered pairs of hosts by their numbers of hops and paths. The search visits one pair
+    /// for each pair of classes of hosts (hosts attached to the same switches). Beyond `most_walks` of these it
+    /// visits only every n-th destination and sets `sampled`.
     pub fn distribution(&mut self, most_walks: u64) -> PathDistribution {
         let classes = Classes::by_attachment(self.topology, &|_| true);
         let mut members: Vec<Vec<HostId>> = vec![Vec::new(); classes.members.len()];
@@ -222,23 +223,23 @@ fn saturating_sum(a: Duration, b: Duration) -> Duration {
     Duration::from_ps(a.as_ps().saturating_add(b.as_ps()))
 }
 
-/// See [`PathFinder::distribution`].
+/// Result of [`PathFinder::distribution`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathDistribution {
-    /// By hops, then paths.
+    /// Groups ordered by hops, then by paths.
     pub groups: Vec<PathGroup>,
-    /// Whether only some destinations were looked at; then the pairs do not add up to all.
+    /// True if only some destinations were visited. The pairs then do not add up to all.
     pub sampled: bool,
 }
 
-/// Pairs of hosts that have the same number of hops and paths.
+/// Pairs of hosts with equal numbers of hops and paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathGroup {
-    /// Links on each path.
+    /// Number of links on each path.
     pub hops: u32,
-    /// Paths of each pair.
+    /// Number of paths of each pair.
     pub paths: u64,
-    /// Ordered pairs of hosts.
+    /// Number of ordered pairs of hosts.
     pub pairs: u64,
 }
 
@@ -257,7 +258,7 @@ mod tests {
 
     #[test]
     fn two_hops_through_a_star() {
-        // 1,000 B at 100 Gbps take 80 ns; a hop 1 us more.
+        // 1,000 B at 100 Gb/s take 80 ns, and each hop 1 us more.
         let pair = with(Star::new(3), |finder| finder.pair(HostId(0), HostId(2), 1_000)).unwrap();
         let (paths, capacity) = (1, Rate::from_gbps(100));
         assert_eq!(pair, PairPaths { hops: 2, paths, capacity, latency: Duration::from_ns(2_160) });
@@ -279,15 +280,15 @@ mod tests {
             assert_eq!((across.hops, across.paths), (3, 3));
             assert_eq!(across.capacity, Rate::from_gbps(30));
             assert_eq!(finder.profile(HostId(0), HostId(3)).unwrap()[1].0, Rate::from_gbps(10));
-            // 1,250 B: 100 ns, 1 us, 100 ns and 7 us there; the same back with 125 B: 10, 100, 10 ns and 7 us.
+            // 1,250 B forward: 100 ns, 1 us, 100 ns and 7 us. 125 B back: 10, 100, 10 ns and 7 us.
             let rtt = finder.base_rtt(HostId(0), HostId(2), 1_250, 125);
             assert_eq!(rtt, Some(Duration::from_ns(1_200 + 7_000 + 120 + 7_000)));
-            // One frame takes one of the three links: nothing is gained from the others.
+            // A single frame takes one of the three links and gains nothing from the others.
             let bound = |finder: &mut PathFinder<'_>, n: u64| {
                 finder.transfer_bound(HostId(0), HostId(2), n * 1_250, 1_250).unwrap()
             };
             assert_eq!(bound(finder, 1), Duration::from_ns(1_200 + 7_000));
-            // 30 take 10 us of all three, one takes 100 ns of each host link.
+            // 30 frames take 10 us on all three links together, and one takes 100 ns on each host link.
             assert_eq!(bound(finder, 30), Duration::from_ns(10_000 + 200 + 7_000));
         });
     }
@@ -297,12 +298,12 @@ mod tests {
         with(FatTree::udmp_320(16, Rate::from_gbps(400)), |finder| {
             let distribution = finder.distribution(1 << 20);
             let group = |hops, paths, pairs| PathGroup { hops, paths, pairs };
-            // One ToR: 320 x 15. One pod: 320 x 48 over 4 aggregation switches. Else 320 x 256 over 16 cores.
+            // Same ToR: 320 x 15. Same pod: 320 x 48 over 4 aggregation switches. Otherwise 320 x 256 over 16 cores.
             let expected = [group(2, 1, 4_800), group(4, 4, 15_360), group(6, 16, 81_920)];
             assert_eq!(distribution, PathDistribution { groups: expected.into(), sampled: false });
             assert!(finder.distribution(10).sampled);
             let far = finder.pair(HostId(0), HostId(319), 1_448).unwrap();
-            // Two links of 115.84 ns, four of 28.96 ns, six of 1 us.
+            // Two links of 115.84 ns, four of 28.96 ns, and six delays of 1 us.
             assert_eq!(far.latency, Duration::from_ps(2 * 115_840 + 4 * 28_960 + 6_000_000));
             assert_eq!(far.capacity, Rate::from_gbps(100));
         });

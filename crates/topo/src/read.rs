@@ -1,4 +1,4 @@
-//! Reading text files of bounded size, and saying where in them something is wrong.
+//! Reading of text files of bounded size, and locations of errors in them.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,7 +10,7 @@ use crate::error::{Location, TopoError};
 /// Largest topology file, in bytes. The largest topology allowed takes less in either format.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Name (for errors) and text of a file.
+/// Reads a file. Returns its name (for errors) and its text.
 pub(crate) fn read_text(base_dir: &Path, path: &Path) -> Result<(String, String), TopoError> {
     let full = base_dir.join(path);
     let name = full.display().to_string();
@@ -20,12 +20,13 @@ pub(crate) fn read_text(base_dir: &Path, path: &Path) -> Result<(String, String)
     }
 }
 
-/// The text of a file of `most` bytes at most.
+/// Reads a text file of at most `most` bytes. All text files that users write are read by this function.
+///
+/// A byte order mark at the start, which some editors add, is removed. Reading stops at the first byte that is not
+/// text.
 ///
 /// # Errors
-/// Why not: there is no such file, it is a folder or a device, it is larger, or it is no text. What is no text is seen at
-/// the first byte that shows it, and nothing beyond is read. The byte order mark that some editors put before a text is no
-/// part of it. Every file of text that people write is read by this function, whatever is in it.
+/// The file does not exist, is a folder or a device, is larger than `most`, or is not text.
 pub fn read_text_file(path: &Path, most: u64) -> Result<String, String> {
     let about = std::fs::metadata(path).map_err(|why| why.to_string())?;
     if about.is_dir() {
@@ -43,13 +44,13 @@ pub fn read_text_file(path: &Path, most: u64) -> Result<String, String> {
 /// U+FEFF in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The same of what is open already.
+/// Reads text like [`read_text_file`] from a source that is already open.
 fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
-    /// Bytes that are read at a time.
+    /// Number of bytes read at a time.
     const PIECE: usize = 256 << 10;
     let mut piece = vec![0; PIECE];
     let mut bytes: Vec<u8> = Vec::new();
-    // Up to here it is text.
+    // Bytes before this offset are known to be text.
     let mut checked = 0;
     loop {
         let read = match from.read(&mut piece) {
@@ -68,7 +69,7 @@ fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
         }
         match std::str::from_utf8(&bytes[checked..]) {
             Ok(_) => checked = bytes.len(),
-            // A character may go on in the next piece.
+            // A character may continue in the next chunk.
             Err(why) if why.error_len().is_none() && read > 0 => checked += why.valid_up_to(),
             Err(why) => return Err(format!("not UTF-8 text (line {})", line(checked + why.valid_up_to()))),
         }
@@ -84,7 +85,7 @@ fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
     }
 }
 
-/// The text being read, for errors.
+/// Text being read, for errors.
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
@@ -100,7 +101,7 @@ impl Source<'_> {
         }
     }
 
-    /// The key of which the value begins at byte `offset`.
+    /// Returns the key whose value begins at byte `offset`.
     fn field_before(&self, offset: usize) -> Option<&str> {
         let before = self.text.get(..offset)?.trim_end().strip_suffix('=')?.trim_end();
         let in_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -115,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what is read of it.
+    /// Reader that counts the bytes read from it.
     struct Counted<R> {
         from: R,
         read: u64,
@@ -129,7 +130,7 @@ mod tests {
         }
     }
 
-    /// The answer, and how many bytes were read for it.
+    /// Returns the result, and the number of bytes read for it.
     fn look(from: impl Read, most: u64) -> (Result<String, String>, u64) {
         let mut counted = Counted { from, read: 0 };
         (text_of(&mut counted, most), counted.read)
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn text_arrives_whole_in_pieces_of_any_size() {
-        /// One byte at a time.
+        /// Reader that returns one byte at a time.
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {

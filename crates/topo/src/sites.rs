@@ -1,4 +1,4 @@
-//! Which data centre a node belongs to, and what joins them.
+//! Data centres of a network, and the links that join them.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use pathweave_units::HostId;
 
 use crate::ids::{LinkId, NodeId};
 
-/// The sites of a network that spans several.
+/// Sites of a network with several data centres.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sites {
-    /// By host.
+    /// Site of each host.
     of_host: Vec<u32>,
-    /// External switches, with their sites.
+    /// External switches and their sites.
     external: Vec<(NodeId, u32)>,
     wan: BTreeSet<LinkId>,
     wan_pfc: bool,
@@ -31,31 +31,31 @@ impl Sites {
         self.wan = wan;
     }
 
-    /// The site of a host, from 0.
+    /// Returns the site of a host, from 0.
     pub fn of_host(&self, host: HostId) -> u32 {
         self.of_host[host.index()]
     }
-    /// The site of each host.
+    /// Returns the site of each host.
     pub fn of_hosts(&self) -> &[u32] {
         &self.of_host
     }
-    /// External switches with their sites, site by site.
+    /// Returns the external switches with their sites, ordered by site.
     pub fn external(&self) -> &[(NodeId, u32)] {
         &self.external
     }
-    /// The site that a node is an external switch of.
+    /// Returns the site of an external switch, or `None` for any other node.
     pub fn of_external(&self, node: NodeId) -> Option<u32> {
         self.external.iter().find(|(switch, _)| *switch == node).map(|(_, site)| *site)
     }
-    /// The links between sites.
+    /// Iterates over the links between sites.
     pub fn wan(&self) -> impl Iterator<Item = LinkId> {
         self.wan.iter().copied()
     }
-    /// Whether a link joins two sites.
+    /// Returns true if a link joins two sites.
     pub fn is_wan(&self, link: LinkId) -> bool {
         self.wan.contains(&link)
     }
-    /// Whether links between sites are lossless where those inside are.
+    /// Returns true if links between sites are lossless wherever links inside sites are.
     pub fn wan_pfc(&self) -> bool {
         self.wan_pfc
     }

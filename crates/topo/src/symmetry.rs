@@ -1,4 +1,4 @@
-//! Symmetries: ways to exchange hosts and switches that leave a network as it is.
+//! Symmetries: permutations of hosts and switches that leave a network unchanged.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,28 @@ use pathweave_units::HostId;
 
 use crate::graph::{Link, NodeId, PortRef, Topology};
 
-/// Names nodes anew so that the network is the same as before: what is linked stays linked, at the same rate and delay.
+/// Permutation of nodes that maps every link to a link with the same rate, delay and error rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symmetry {
-    /// By node: which one takes its place.
+    /// Image of each node.
     image: Vec<NodeId>,
-    /// By node, the first entry of `ports`.
+    /// Index in `ports` of the first entry of each node.
     first: Vec<u32>,
-    /// By port of each node: which port of the image takes its place.
+    /// Image of each port of each node: a port of the node's image.
     ports: Vec<u16>,
 }
 
-/// What a link is, apart from what it connects.
+/// Properties of a link that a symmetry must preserve.
 fn nature(link: &Link) -> (u64, u64, u64) {
     (link.rate.as_bps(), link.delay.as_ps(), link.error_rate.to_bits())
 }
 
 impl Symmetry {
-    /// The symmetry that exchanges hosts so: `hosts[h]` takes the place of host `h`. `None` if there is none, or none that is
-    /// found: each switch is taken to the one that the same ports lead to from the hosts up, as regular networks number
-    /// theirs, and then every link is checked.
+    /// Finds the symmetry that maps host `h` to `hosts[h]`. Returns `None` if there is none or if the search finds
+    /// none. The search maps switches from the hosts upwards, port by port, which suffices if ports are numbered as
+    /// in regular networks. It then checks every link.
     ///
+    /// # Panics
     /// Panics unless there is a number for each host.
     pub fn of_hosts(topology: &Topology, hosts: &[u32]) -> Option<Symmetry> {
         assert_eq!(hosts.len(), topology.hosts() as usize, "one for each host");
@@ -40,23 +41,23 @@ impl Symmetry {
         Some(Symmetry { image, first, ports })
     }
 
-    /// What takes the place of a node.
+    /// Returns the image of a node.
     pub fn node(&self, node: NodeId) -> NodeId {
         self.image[node.index()]
     }
 
-    /// What takes the place of a host: a host.
+    /// Returns the image of a host, which is a host.
     pub fn host(&self, host: HostId) -> HostId {
         HostId(self.image[host.index()].0)
     }
 
-    /// The port of [`Symmetry::node`] that takes the place of this one.
+    /// Returns the image of a port of `node`, which is a port of [`Symmetry::node`].
     pub fn port(&self, node: NodeId, port: u16) -> u16 {
         self.ports[self.first[node.index()] as usize + usize::from(port)]
     }
 }
 
-/// The image of each node, if every node is the image of one.
+/// Returns the image of each node, if the images form a permutation.
 fn images(topology: &Topology, hosts: &[u32]) -> Option<Vec<NodeId>> {
     let mut image: Vec<Option<NodeId>> = vec![None; topology.nodes() as usize];
     let mut taken = vec![false; image.len()];
@@ -68,7 +69,7 @@ fn images(topology: &Topology, hosts: &[u32]) -> Option<Vec<NodeId>> {
         image[host.index()] = Some(NodeId(other));
         known.push(host);
     }
-    // Each node tells the images of the switches at its ports; the first that reaches a switch says.
+    // Each node determines the images of the switches at its ports. The first node that reaches a switch decides.
     let mut next = 0;
     while let Some(&node) = known.get(next) {
         next += 1;
@@ -87,7 +88,7 @@ fn images(topology: &Topology, hosts: &[u32]) -> Option<Vec<NodeId>> {
     image.into_iter().collect()
 }
 
-/// The image of each port of a node: of its links to the image of a neighbour, in their order. `None` if a link has none.
+/// Returns the image of each port of a node. Parallel links keep their order. Returns `None` if a link has no image.
 fn images_of_ports(topology: &Topology, image: &[NodeId], node: NodeId) -> Option<Vec<u16>> {
     let there = topology.ports(image[node.index()]);
     if there.len() != topology.ports(node).len() {
@@ -117,7 +118,7 @@ mod tests {
         config.build(Path::new("")).unwrap()
     }
 
-    /// Every link has an image between the images of its ends, at the ports that are said to be.
+    /// Checks that every link has an image between the images of its ends, at the ports that the symmetry states.
     fn check(topology: &Topology, symmetry: &Symmetry) {
         for node in (0..topology.nodes()).map(NodeId) {
             for (number, port) in (0..).zip(topology.ports(node)) {
@@ -137,7 +138,7 @@ mod tests {
         check(&topology, &symmetry);
         assert_eq!(symmetry.host(HostId(15)), HostId(3));
         assert_eq!(symmetry.node(topology.switch_node(3)), topology.switch_node(0));
-        // Neighbours of a leaf.
+        // Hosts at the same leaf, in pairs.
         let swapped: Vec<u32> = (0..16).map(|host| host ^ 1).collect();
         let symmetry = Symmetry::of_hosts(&topology, &swapped).expect("hosts of a leaf are alike");
         check(&topology, &symmetry);
@@ -158,7 +159,7 @@ mod tests {
         let topology = TopologyConfig::FatTree(FatTree::k_ary(4)).build(Path::new("")).unwrap();
         let by = |shift: u32| (0..16).map(|host| (host + shift) % 16).collect::<Vec<u32>>();
         check(&topology, &Symmetry::of_hosts(&topology, &by(4)).expect("pods are alike"));
-        // From switch to switch some stay in their pod and some do not.
+        // Some hosts would stay in their pod and some would not.
         assert_eq!(Symmetry::of_hosts(&topology, &by(2)), None);
     }
 

@@ -1,5 +1,5 @@
-//! What a packet costs in the endpoint: send it, receive it and make its acknowledgement, take the
-//! acknowledgement in. `cargo bench -p pathweave-transport`.
+//! Benchmark of the endpoint's cost per packet: send it, receive it and create its acknowledgement, process the
+//! acknowledgement. `cargo bench -p pathweave-transport`.
 #![allow(clippy::print_stdout, reason = "prints its result")]
 
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ impl Policy for Fixed {
 }
 
 const PACKETS: u32 = 4_000_000;
-/// Packets handled in a row, so that reading the clock costs nothing.
+/// Packets handled per reading of the clock, so that the reading costs nothing.
 const BATCH: usize = 32;
 
 fn endpoints(qps: u32, window: u32) -> [Endpoint<Fixed>; 2] {
@@ -79,7 +79,7 @@ fn endpoints(qps: u32, window: u32) -> [Endpoint<Fixed>; 2] {
     hosts
 }
 
-/// Keeps `window` packets of each of `qps` queue pairs under way; `swap`: neighbours overtake each other.
+/// Keeps `window` packets of each of `qps` queue pairs in flight. `swap`: neighbouring packets overtake each other.
 fn run(qps: u32, window: u32, swap: bool) {
     let [mut sender, mut receiver] = endpoints(qps, window);
     let (mut data, mut acks) = (VecDeque::<Segment>::new(), VecDeque::<Segment>::new());
@@ -131,7 +131,7 @@ fn run(qps: u32, window: u32, swap: bool) {
 }
 
 fn main() {
-    // The test runner starts benches too.
+    // The test runner starts benchmarks too.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }

@@ -1,36 +1,36 @@
-//! A bit for each number of a sliding range.
+//! Bitmap over a sliding range of numbers.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use crate::warm::Warm;
 
-/// Words kept in place: enough for 128 numbers, the window of most queue pairs.
+/// Words stored inline: enough for 128 numbers, the window of most queue pairs.
 const FEW: usize = 2;
 
-/// A bit for each number of a range that slides upwards and is never longer than the capacity. Bits outside the
-/// range are the user's to mask: they show those of other numbers.
+/// One bit for each number of a range that slides upwards. The range is never longer than the capacity. Outside the
+/// range, bits are those of other numbers, and the caller must mask them.
 #[derive(Debug)]
 pub(crate) enum BitRing {
-    /// Without memory of its own.
+    /// Stored inline, without an allocation.
     Few([u64; FEW]),
-    /// A power of two.
+    /// Allocated; the number of words is a power of two.
     Many(Box<[u64]>),
 }
 
 impl BitRing {
-    /// Room for a range of 128 numbers, all bits clear. Allocates nothing.
+    /// Returns a bitmap for a range of 128 numbers, all bits clear. Does not allocate.
     pub(crate) const fn new() -> Self {
         BitRing::Few([0; FEW])
     }
 
-    /// Room for a range of `numbers`, all bits clear. Allocates a bit for each if they are more than 128.
+    /// Returns a bitmap for a range of `numbers`, all bits clear. Allocates if they are more than 128.
     pub(crate) fn with_room_for(numbers: u64) -> Self {
         let words = numbers.div_ceil(64).next_power_of_two() as usize;
         if words <= FEW { BitRing::new() } else { BitRing::Many(vec![0; words].into()) }
     }
 
-    /// Makes room for a range of `numbers`; all bits are clear.
+    /// Extends the capacity to `numbers`. All bits must be clear.
     #[inline]
     pub(crate) fn make_room_for(&mut self, numbers: u64) {
         if self.words().len() as u64 * 64 < numbers {
@@ -61,7 +61,7 @@ impl BitRing {
         &mut words[(number >> 6) as usize & (words.len() - 1)]
     }
 
-    /// Begins to load the bit of a number.
+    /// Prefetches the bit of a number.
     #[inline]
     pub(crate) fn warm(&self, number: u64, cache: &mut impl Warm) {
         if let BitRing::Many(words) = self {
@@ -94,7 +94,7 @@ impl BitRing {
         }
     }
 
-    /// The 64 bits up to `last`: bit i of the result is that of `last - i`.
+    /// Returns the 64 bits up to `last`: bit i of the result is the bit of `last - i`.
     #[inline]
     pub(crate) fn down_from(&self, last: u64) -> u64 {
         let first = last.wrapping_sub(63);
@@ -103,13 +103,13 @@ impl BitRing {
         natural.reverse_bits()
     }
 
-    /// How many bits are set in a row from `from` on, at most `limit`.
+    /// Returns the number of consecutive set bits from `from` on, at most `limit`.
     pub(crate) fn run_of_ones(&self, from: u64, limit: u64) -> u64 {
         let mut run = 0;
         while run < limit {
             let number = from + run;
             let ones = u64::from((self.word(number) >> (number & 63)).trailing_ones());
-            // The shift brought in zeros, so a full rest of a word is 64 - shift ones.
+            // The shift fills with zeros, so a word that is full from here on gives 64 - shift ones.
             run += ones;
             if ones < 64 - (number & 63) {
                 break;

@@ -1,4 +1,4 @@
-//! What the queue pairs of an endpoint share.
+//! State that the queue pairs of an endpoint share.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -19,8 +19,8 @@ use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
 use crate::timers::{TimerKind, Timers};
 
-/// What the queue pairs of an endpoint share.
-// What every packet looks at comes first, up to the beginning of the memory; see `Endpoint`.
+/// State that the queue pairs of an endpoint share.
+// Fields that every packet reads come first, up to the beginning of `memory`; see `Endpoint`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Common {
@@ -30,27 +30,27 @@ pub(crate) struct Common {
     pub(crate) config: EndpointConfig,
     pub(crate) sizes: Sizes,
     pub(crate) scheduler: Scheduler,
-    /// What policies share.
+    /// Stores that policies share.
     pub(crate) shared: Shared,
-    /// Allocated where a queue pair wants any of it.
+    /// Allocated once a queue pair needs any of it.
     rare: Option<Box<Rare>>,
     pub(crate) memory: Memory,
-    /// Packets just declared lost; empty between calls, kept for its allocation.
+    /// Packets just declared lost. Empty between calls; kept for its allocation.
     pub(crate) lost: Vec<u64>,
-    /// Retransmissions and timeouts are told one by one.
+    /// True if each retransmission and timeout is reported as an event.
     pub(crate) reports_losses: bool,
-    /// Credit, where a queue pair needs any.
+    /// Credit, if a queue pair uses any.
     pub(crate) credit: Option<Box<HostCredit>>,
 }
 
-/// What most endpoints have nothing of.
+/// State that most endpoints do not need.
 #[derive(Debug, Default)]
 struct Rare {
-    /// What is outstanding path by path.
+    /// Outstanding packets by path.
     rings: Option<Rings>,
-    /// Payload of a full packet of queue pairs whose other end takes less than this endpoint does.
+    /// Payload of a full packet, for queue pairs whose peer accepts less than this endpoint does.
     smaller: BTreeMap<QpNum, u16>,
-    /// NIC ports, where there are several and not all of them lead to all peers and work.
+    /// NIC ports, if there are several, and not all of them are up and lead to all peers.
     ports: Option<PortTable>,
 }
 
@@ -81,7 +81,7 @@ impl Common {
         }
     }
 
-    /// Sets it, or with `None` makes it the endpoint's again.
+    /// Sets the payload of a full packet of a queue pair. `None` resets it to the endpoint's.
     pub(crate) fn set_mtu_payload(&mut self, qp: QpNum, bytes: Option<u16>) {
         match bytes.filter(|bytes| *bytes < self.config.mtu_payload) {
             Some(bytes) => {
@@ -97,7 +97,7 @@ impl Common {
         }
     }
 
-    /// The NIC ports of packets to a peer.
+    /// NIC ports for packets to a peer.
     #[inline(always)]
     pub(crate) fn ports_to(&self, peer: HostId) -> PortSet {
         if self.config.nic_ports == 1 { PortSet::ONE } else { self.several_ports_to(peer) }
@@ -108,13 +108,13 @@ impl Common {
         table.map_or(PortSet::first(self.config.nic_ports), |table| table.to(peer))
     }
 
-    /// What is known of the NIC ports, to be changed.
+    /// Returns the table of NIC ports for changes, and creates it if necessary.
     pub(crate) fn port_table(&mut self) -> &mut PortTable {
         let count = self.config.nic_ports;
         self.rare.get_or_insert_default().ports.get_or_insert_with(|| PortTable::new(count))
     }
 
-    /// What is outstanding path by path, where a queue pair has wanted that.
+    /// Outstanding packets by path, if a queue pair uses them.
     #[inline(always)]
     pub(crate) fn rings(&self) -> Option<&Rings> {
         self.rare.as_ref()?.rings.as_ref()
@@ -125,12 +125,12 @@ impl Common {
         self.rare.as_mut()?.rings.as_mut()
     }
 
-    /// Makes the rings for the first queue pair that wants them.
+    /// Creates the rings for the first queue pair that needs them.
     pub(crate) fn make_rings(&mut self) -> &mut Rings {
         self.rare.get_or_insert_default().rings.get_or_insert_with(Rings::new)
     }
 
-    /// Sees to it that the endpoint is woken for the rings.
+    /// Arms the timer of the rings.
     #[inline]
     pub(crate) fn arm_rings(&mut self) {
         if let Some(Rare { rings: Some(rings), .. }) = self.rare.as_deref_mut()
@@ -142,17 +142,17 @@ impl Common {
         }
     }
 
-    /// Credit, for a queue pair that needs some.
+    /// Returns the credit of the host, and creates it for the first queue pair that needs it.
     pub(crate) fn credit_mut(&mut self) -> &mut HostCredit {
         self.credit.get_or_insert_with(|| Box::new(HostCredit::new()))
     }
 
-    /// What a queue pair has been granted, where it needs that.
+    /// Credit granted to a sending queue pair, if it needs any.
     pub(crate) fn spender(&self, qp: QpNum) -> Option<&Spender> {
         self.credit.as_ref()?.spender(qp)
     }
 
-    /// A queue pair needs no credit any more, and grants none.
+    /// Removes a queue pair that no longer needs or grants credit.
     pub(crate) fn leave_credit(&mut self, qp: QpNum) {
         if let Some(credit) = &mut self.credit {
             credit.leave(qp);
@@ -160,7 +160,7 @@ impl Common {
         }
     }
 
-    /// Makes the grants for which it is time.
+    /// Creates the grants that are due.
     pub(crate) fn grant_credit(&mut self, now: Time) {
         while let Some(pull) = self.credit.as_mut().and_then(|credit| credit.pacer.next(now)) {
             self.tell_pull(&pull);
@@ -176,7 +176,7 @@ impl Common {
         self.control.push(to.host, segment);
     }
 
-    /// Sees to it that the endpoint is woken for credit.
+    /// Arms the credit timer.
     pub(crate) fn arm_credit(&mut self) {
         if let Some(credit) = &mut self.credit
             && let Some(at) = credit.next_at()
@@ -187,7 +187,7 @@ impl Common {
         }
     }
 
-    /// Time begins anew, without queue pairs: nothing is left that holds an instant.
+    /// Restarts time at zero, without queue pairs: drops all state that holds a time.
     pub(crate) fn begin_anew(&mut self) {
         self.timers = Timers::new();
         self.control = ControlQueue::default();
@@ -196,7 +196,7 @@ impl Common {
         self.credit = None;
     }
 
-    /// Queue pairs to a peer have gone as they were, in the middle of something: nothing of them is left here.
+    /// Drops all state of queue pairs to a peer that were removed in the middle of an operation.
     pub(crate) fn forget(&mut self, peer: HostId) {
         self.lost.clear();
         self.control.retain(|to, _| to != peer);

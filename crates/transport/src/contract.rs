@@ -1,4 +1,4 @@
-//! The contract between a transport and what drives it.
+//! Contract between a transport service and its driver.
 
 use pathweave_units::{HostId, Time};
 use pathweave_wire::Segment;
@@ -6,51 +6,54 @@ use pathweave_wire::Segment;
 use crate::rd::SideMessage;
 use crate::transmit::{Gate, Transmit};
 
-/// A transport service without I/O: packets, messages of its side channel and time go in; packets, messages of the side
-/// channel and events come out.
+/// A transport service without I/O. Inputs are packets, messages of its side channel, and time; outputs are packets,
+/// messages of the side channel, and events.
 ///
-/// There are two services. [`Endpoint`](crate::Endpoint) is reliable connections, the queue pairs of a host.
-/// [`RdQp`](crate::rd::RdQp) is reliable datagrams, a queue pair for all its peers; [`RdHost`](crate::rd::RdHost) is all of
-/// these of a host. What a simulated host, the loop of the datapath and tests do with a service, they do through this
-/// trait, so one driver serves both. It is meant for static dispatch: packets are handed to closures, so that they are
-/// made where they are to be.
+/// There are two services. [`Endpoint`](crate::Endpoint) implements reliable connections: the queue pairs of a host.
+/// [`RdQp`](crate::rd::RdQp) implements reliable datagrams: one queue pair for all its peers.
+/// [`RdHost`](crate::rd::RdHost) holds all such queue pairs of a host. Simulated hosts, the loop of the datapath and
+/// tests drive a service through this trait, so one driver serves both. The trait is meant for static dispatch:
+/// packets are passed to closures, so that they are built in their final place.
 ///
 /// # The contract
 ///
 /// **A service acts only when it is called.** Inputs are [`on_packet`](Transport::on_packet),
-/// [`on_side`](Transport::on_side), [`on_timer`](Transport::on_timer), what the application asks for (methods of each
+/// [`on_side`](Transport::on_side), [`on_timer`](Transport::on_timer), requests of the application (methods of each
 /// service), and a NIC port that has become free.
 ///
-/// **After every input, drain the outputs**: events until `None`, messages of the side channel until `None`, packets until
-/// `None`; then look at the timer. One input may cause any number of outputs.
+/// **After every input, drain the outputs**: events until `None`, messages of the side channel until `None`, packets
+/// until `None`. Then read the timer. One input may cause any number of outputs.
 ///
-/// **What may leave now.** Control packets leave whatever the ports are doing, and before data:
-/// [`has_control`](Transport::has_control) tells whether there are any, [`send_control`](Transport::send_control) hands
-/// over the next one. All are of class [`Control`](crate::Class::Control) but probes of loss recovery, which meet in the
-/// network what data meets. Data leaves by NIC ports that are free, which the [`Gate`] names:
-/// [`send_data`](Transport::send_data) hands over the next packet that may leave by one of them. It is stamped with `now`,
-/// so ask when it can really leave. [`has_ready_data`](Transport::has_ready_data) tells whether there may be data once a
-/// port is free. If not, only an input changes that. If so, and `send_data` has answered `false`, data waits for a port
-/// that was not open, or for the timer: ask again when either comes.
-/// [`poll_transmit`](Transport::poll_transmit) is all of this for who does not need it apart.
+/// **Packets that may leave now.** Control packets leave before data, even while all ports are busy:
+/// [`has_control`](Transport::has_control) shows if there are any, [`send_control`](Transport::send_control) passes
+/// on the next one. They are of class [`Control`](crate::Class::Control), except probes of loss recovery, which queue
+/// in the network like data. Data leaves by the free NIC ports that the [`Gate`] names:
+/// [`send_data`](Transport::send_data) passes on the next packet that may leave by one of them. The packet is stamped
+/// with `now`, so call it when the packet can really leave.
 ///
-/// **Time.** The `now` of all calls never decreases; a clock that does is a bug and panics. Call
-/// [`on_timer`](Transport::on_timer) at the time [`poll_timer`](Transport::poll_timer) says. Too early or too often does
-/// no harm. After the call and the drain that follows, the next timer is later than `now`, or there is none.
+/// [`has_ready_data`](Transport::has_ready_data) shows if there may be data once a port is free. If it returns false,
+/// only an input changes that. If it returns true and `send_data` has returned false, data waits for a port that was
+/// not open, or for the timer: call again at either. [`poll_transmit`](Transport::poll_transmit) combines all of
+/// these calls.
 ///
-/// **Payload** never enters a service. A packet that leaves names where its bytes are ([`Transmit::payload`]); the answer
-/// to one that arrives says where they go ([`Placement`](Transport::Placement)). Every byte of a message is placed once.
+/// **Time.** The `now` of successive calls never decreases; a violation panics. Call
+/// [`on_timer`](Transport::on_timer) at the time that [`poll_timer`](Transport::poll_timer) returns. Earlier or
+/// additional calls do no harm. After the call and the drain that follows, the next timer is later than `now`, or
+/// there is none.
 ///
-/// **The side channel**, where a service has one, is the driver's: for each two hosts one that loses nothing and keeps
-/// order. A service without one never has anything to say on it.
+/// **Payload** never enters a service. A packet that leaves names the position of its bytes ([`Transmit::payload`]).
+/// For a packet that arrives, the service returns the position for its bytes ([`Placement`](Transport::Placement)).
+/// Every byte of a message is placed once.
 ///
-/// **Memory.** What is kept for work under way ([`held`](Transport::held)) is bounded, whatever the other end does, and
-/// gone when the work is done.
+/// **The side channel** of a service belongs to the driver: a reliable, ordered channel between each two hosts. A
+/// service without one never has a message for it.
+///
+/// **Memory.** State kept for work in progress ([`held`](Transport::held)) is bounded, whatever the peer does, and
+/// released when the work is done.
 ///
 /// # Example
 ///
-/// A driver for any service: hosts that know each other by their place in the list, and a network in which everything
-/// takes 1 us.
+/// A driver for any service: hosts whose number is their index in the list, and a network with a delay of 1 us.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -147,49 +150,49 @@ use crate::transmit::{Gate, Transmit};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Transport {
-    /// What it tells the application.
+    /// Events for the application.
     type Event;
-    /// Where the payload of a packet goes.
+    /// Position for the payload of a packet.
     type Placement;
-    /// What it counts.
+    /// Counters of the service.
     type Counters;
 
-    /// A packet has arrived; `ce`: marked Congestion Experienced. The answer says where its payload goes: `None` for
-    /// packets without payload, duplicates, and what is refused.
+    /// Processes a packet that has arrived. `ce`: the packet carried Congestion Experienced. Returns the position for
+    /// its payload, or `None` for packets without payload, duplicates and refused packets.
     fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<Self::Placement>;
 
-    /// A message of the side channel has arrived.
+    /// Processes a message of the side channel.
     fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage);
 
-    /// Time has come to `now`; fires every timer due.
+    /// Advances time to `now` and fires every timer that is due.
     fn on_timer(&mut self, now: Time);
 
-    /// When [`on_timer`](Transport::on_timer) wants to be called next. It may be called earlier than anything happens,
-    /// for timers that were put off are not taken out.
+    /// Time at which [`on_timer`](Transport::on_timer) must be called next. That call may find nothing to do, because
+    /// timers that were postponed stay in the heap.
     fn poll_timer(&self) -> Option<Time>;
 
-    /// Whether [`poll_event`](Transport::poll_event) has something to tell.
+    /// Returns true if [`poll_event`](Transport::poll_event) has an event.
     fn has_event(&self) -> bool;
 
-    /// The next thing the application wants to know.
+    /// Returns the next event for the application.
     fn poll_event(&mut self) -> Option<Self::Event>;
 
-    /// The next message of the side channel, and the host it is for.
+    /// Returns the next message of the side channel, and the host that it is for.
     fn poll_side(&mut self) -> Option<(HostId, SideMessage)>;
 
-    /// Whether there are control packets to send.
+    /// Returns true if there are control packets to send.
     fn has_control(&self) -> bool;
 
-    /// Hands the next control packet to `send`. False if there is none.
+    /// Passes the next control packet to `send`. Returns false if there is none.
     fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool;
 
-    /// Whether there may be data to send once a NIC port is free.
+    /// Returns true if there may be data to send once a NIC port is free.
     fn has_ready_data(&self) -> bool;
 
-    /// Hands the next data packet that may leave by a port of the gate to `send`. False if there is none.
+    /// Passes the next data packet that may leave by a port of the gate to `send`. Returns false if there is none.
     fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool;
 
-    /// The next packet to send now: control before data, data only by NIC ports that `gate` says are free.
+    /// Returns the next packet to send now: control before data, and data only by NIC ports that are free in `gate`.
     #[inline]
     fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
         let mut packet = None;
@@ -199,10 +202,11 @@ pub trait Transport {
         packet
     }
 
-    /// What is kept for work under way: messages of this end that are not done, and packets and messages of other ends
-    /// that wait for what is missing before them. 0 when all is done. Takes time with the number of queue pairs and peers.
+    /// Number of items kept for work in progress: unfinished messages of this end, and packets and messages of peers
+    /// that wait for earlier ones. 0 when all is done. Takes time proportional to the number of queue pairs and
+    /// peers.
     fn held(&self) -> u64;
 
-    /// All that has been counted.
+    /// Returns all counters.
     fn counters(&self) -> Self::Counters;
 }

@@ -1,11 +1,11 @@
-//! Control packets that wait to leave.
+//! Queue of control packets to send.
 
 use alloc::collections::VecDeque;
 
 use pathweave_units::HostId;
 use pathweave_wire::Segment;
 
-/// Most that wait, of all queue pairs. One packet that arrives makes a handful.
+/// Largest number of waiting control packets, over all queue pairs. One packet that arrives causes a handful.
 const MOST: usize = 1 << 16;
 
 /// Control packets that wait to leave, oldest first.
@@ -13,8 +13,8 @@ const MOST: usize = 1 << 16;
 pub(crate) struct ControlQueue(VecDeque<(HostId, Segment)>);
 
 impl ControlQueue {
-    /// Queues a packet. Where too many wait to be taken out it is lost, as any may be on its way: what arrives must not cost
-    /// memory without end.
+    /// Queues a packet. If the queue is full, the packet is dropped, as the network may drop any: arriving packets
+    /// must not cost unbounded memory.
     #[inline]
     pub(crate) fn push(&mut self, to: HostId, segment: Segment) {
         if self.0.len() < MOST {
@@ -22,7 +22,7 @@ impl ControlQueue {
         }
     }
 
-    /// The next one.
+    /// Returns the next packet.
     #[inline(always)]
     pub(crate) fn first(&self) -> Option<&(HostId, Segment)> {
         self.0.front()
@@ -33,13 +33,13 @@ impl ControlQueue {
         self.0.is_empty()
     }
 
-    /// The next one has left.
+    /// Removes the next packet.
     #[inline(always)]
     pub(crate) fn drop_first(&mut self) {
         if self.0.len() > 1 {
             self.0.pop_front();
         } else {
-            // So that the next one is put in the same place, not round the ring through memory long unused.
+            // Makes the ring reuse the same slot, instead of moving through memory that is no longer cached.
             self.0.clear();
         }
     }

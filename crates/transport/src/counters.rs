@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Counters of an endpoint.
 
 use alloc::boxed::Box;
 use core::ops::{AddAssign, Index, IndexMut};
@@ -14,18 +14,19 @@ macro_rules! counters {
         @behind $($(#[$behind_doc:meta])* $behind:ident,)*
         @rare $($(#[$rare_doc:meta])* $rare:ident,)*
     ) => {
-        /// Counts of one queue pair or of a whole endpoint. Packets unless said otherwise.
+        /// Counters of one queue pair or of a whole endpoint. They count packets unless stated otherwise.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
             /// Highest out-of-order degree.
             pub out_of_order_max: u64,
-            /// Data packets by out-of-order degree, the distance in PSN behind the highest seen before: bucket i
-            /// counts degrees from 2^i to 2^(i+1) - 1, the last one everything above.
+            /// Data packets by out-of-order degree, which is the distance in PSN behind the highest one seen before.
+            /// Bucket i counts degrees from 2^i to 2^(i+1) - 1, the last bucket all higher ones.
             pub out_of_order: [u64; OOD_BUCKETS],
             $($(#[$behind_doc])* pub $behind: u64,)*
             $($(#[$rare_doc])* pub $rare: u64,)*
-            /// Packets for a queue pair that does not exist (any more), or from another than its peer. Of endpoints only.
+            /// Packets for a queue pair that does not exist (any more), or from a host other than its peer. Endpoints
+            /// only.
             pub foreign: u64,
         }
         impl AddAssign<&Counters> for Counters {
@@ -40,8 +41,8 @@ macro_rules! counters {
                 self.foreign += other.foreign;
             }
         }
-        /// [`Counters`] as a queue pair keeps them.
-        // In this order, so that a packet touches few cache lines.
+        /// [`Counters`] as a queue pair stores them.
+        // The order makes a packet touch few cache lines.
         #[derive(Debug, Default)]
         #[repr(C)]
         pub(crate) struct QpCounters {
@@ -51,13 +52,13 @@ macro_rules! counters {
             $(pub(crate) $behind: u64,)*
             rare: Option<Box<RareCounters>>,
         }
-        /// What most queue pairs never count; allocated at the first.
+        /// Counters that stay zero in most queue pairs; allocated at the first count.
         #[derive(Debug, Default)]
         pub(crate) struct RareCounters {
             $(pub(crate) $rare: u64,)*
         }
         impl QpCounters {
-            /// All of them.
+            /// Returns all counters.
             pub(crate) fn all(&self) -> Counters {
                 let mut all = Counters {
                     $($name: self.$name,)*
@@ -76,7 +77,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Acknowledgements taken in.
+    /// Acknowledgements processed.
     acks_received,
     /// Data packets sent, retransmissions included.
     data_sent,
@@ -86,7 +87,7 @@ counters! {
     data_received,
     /// Payload bytes accepted, each once.
     payload_bytes_received,
-    /// Acknowledgements made.
+    /// Acknowledgements created.
     acks_sent,
     @behind
     /// Data packets that arrived marked Congestion Experienced.
@@ -96,46 +97,47 @@ counters! {
     retransmitted,
     /// Data packets that arrived a second time.
     duplicates,
-    /// Data packets dropped because they were ahead of a gap (go-back-N).
+    /// Data packets dropped because they arrived ahead of a gap (go-back-N).
     sequence_drops,
     /// Data packets dropped because they were beyond the receiver's window.
     beyond_window_drops,
     /// Data packets dropped because no receive was posted.
     rnr_drops,
-    /// Headers of data packets that arrived without their payload, for which a switch had no room.
+    /// Data packets that a switch trimmed to the header, as counted by the receiver.
     trimmed_received,
-    /// Data packets of this end that the other one got no more of than the header.
+    /// Data packets that a switch trimmed to the header, as counted by the sender.
     trimmed,
-    /// Negative acknowledgements made.
+    /// Negative acknowledgements created.
     nacks_sent,
-    /// Congestion notifications made.
+    /// Congestion notifications created.
     cnps_sent,
-    /// Negative acknowledgements taken in.
+    /// Negative acknowledgements processed.
     nacks_received,
-    /// Congestion notifications taken in.
+    /// Congestion notifications processed.
     cnps_received,
     /// Data packets declared lost before a timeout.
     lost,
-    /// Retransmission timeouts, in timeouts.
+    /// Number of retransmission timeouts.
     timeouts,
-    /// Packets that make no sense: numbers out of range, fields that contradict each other.
+    /// Malformed packets: numbers out of range, or contradictory fields.
     malformed,
 }
 
-/// Counts of what only some schemes do, of one queue pair. Packets unless said otherwise.
+/// Counters of one queue pair for features of some schemes only. They count packets unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounters {
     /// Copies sent of packets that may be late.
     pub copies_sent: u64,
-    /// Control packets sent among data, as notices of a change of path are ([`Treatment::AsData`](pathweave_policy::Treatment::AsData)).
+    /// Control packets sent among data, such as notices of a change of path
+    /// ([`Treatment::AsData`](pathweave_policy::Treatment::AsData)).
     pub notices_sent: u64,
-    /// Bytes of both on the wire.
+    /// Wire bytes of these copies and control packets.
     pub extra_wire_bytes: u64,
     /// Control packets of the policy sent.
     pub controls_sent: ControlCounts,
-    /// Missing packets named to the other end, as often as they were.
+    /// Missing packets reported to the peer; each report counts.
     pub missing_named: u64,
-    /// Data packets that arrived ahead of a gap which no notice explained, where the receiver says something of gaps.
+    /// Data packets that arrived ahead of a gap without a notice, if the receiver reports gaps.
     pub ahead_received: u64,
 }
 
@@ -144,7 +146,7 @@ pub struct OrderCounters {
 pub struct ControlCounts([u64; ControlKind::ALL.len()]);
 
 impl ControlCounts {
-    /// Whether there were none.
+    /// Returns true if all counts are zero.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|count| *count == 0)
     }
@@ -164,21 +166,21 @@ impl IndexMut<ControlKind> for ControlCounts {
 }
 
 impl QpCounters {
-    /// Takes note of a packet that arrived `degree` PSNs behind the highest before it.
+    /// Counts a packet that arrived `degree` PSNs behind the highest one before it.
     #[inline]
     pub(crate) fn note_out_of_order(&mut self, degree: u64) {
         debug_assert!(degree > 0);
         self.out_of_order[(degree.ilog2() as usize).min(OOD_BUCKETS - 1)] += 1;
         self.out_of_order_max = self.out_of_order_max.max(degree);
     }
-    /// To count one of them.
+    /// Returns the rare counters for counting, and allocates them if necessary.
     pub(crate) fn rare(&mut self) -> &mut RareCounters {
         self.rare.get_or_insert_default()
     }
 }
 
 impl Counters {
-    /// Data packets that arrived behind a later one.
+    /// Number of data packets that arrived behind a later one.
     pub fn out_of_order_packets(&self) -> u64 {
         self.out_of_order.iter().sum()
     }

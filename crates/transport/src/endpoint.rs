@@ -1,4 +1,4 @@
-//! The endpoint.
+//! Endpoint of reliable connections.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,21 +25,21 @@ use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Placement, Transmit};
 use crate::work::{PostError, RecvRequest, WorkRequest};
 
-/// The number of no queue pair.
+/// Number that no queue pair has.
 const NOBODY: QpNum = QpNum(0);
 
-/// All queue pairs of a host: reliable connections that speak SEND, WRITE and READ.
+/// All queue pairs of a host: reliable connections with SEND, WRITE and READ.
 ///
-/// [`Transport`] documents how it is driven, and has an example. A queue pair that was granted a packet for a busy NIC port
-/// waits until it is polled with that port open.
+/// [`Transport`] documents the interface and has an example. A queue pair whose packet was granted for a busy NIC
+/// port waits until it is polled with that port open.
 ///
-/// The endpoint never holds payload: what it sends names where the bytes are ([`Transmit::payload`]), and what arrives is
-/// answered with where they go ([`Placement`]). A source must keep its bytes until its completion; a destination may be
-/// written until its completion, in any order.
+/// The endpoint never holds payload. A packet that leaves names the position of its bytes ([`Transmit::payload`]),
+/// and for a packet that arrives the endpoint returns the position for its bytes ([`Placement`]). A source must keep
+/// its bytes until its completion; a destination may be written until its completion, in any order.
 ///
 /// # Example
 ///
-/// Two endpoints, joined by a wire that takes no time:
+/// Two endpoints, joined by a link without delay:
 ///
 /// ```
 /// # use pathweave_policy::{Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
@@ -98,61 +98,61 @@ const NOBODY: QpNum = QpNum(0);
 /// assert_eq!(memory[1], *b"over the wire");
 /// # Ok::<(), pathweave_transport::PostError>(())
 /// ```
-// The order matters: what every packet looks at is together in the first five cache lines, from `qps` to the beginning
-// of `common.memory`.
+// The order matters: fields that every packet reads are together in the first five cache lines, from `qps` to the
+// beginning of `common.memory`.
 #[repr(C, align(64))]
 pub struct Endpoint<P> {
     qps: Slab<Qp<P>>,
-    /// Latest instant told.
+    /// Latest `now` of any call.
     now: Time,
-    /// The queue pair at work, if any: the last one that was entered.
+    /// Queue pair at work, if any: the last one that was entered.
     acting: QpNum,
     common: Common,
-    /// Counts of destroyed queue pairs, and of packets that belong to none; allocated when there are any.
+    /// Counters of destroyed queue pairs, and of packets that belong to none; allocated when needed.
     retired: Option<Box<Counters>>,
 }
 
 impl<P> Endpoint<P> {
-    /// Cache lines at its beginning that any packet touches.
+    /// Number of cache lines at its beginning that every packet touches.
     pub(crate) const HOT_LINES: usize = 5;
-    /// Bytes of a queue pair, without what it and its policy allocate.
+    /// Bytes of a queue pair, without allocations of its own and of its policy.
     pub const QUEUE_PAIR_BYTES: usize = size_of::<Slot<Qp<P>>>();
-    /// Bytes that a queue pair keeps of a packet in flight.
+    /// Bytes that a queue pair keeps for each packet in flight.
     pub const IN_FLIGHT_BYTES: usize = crate::send::flight::SLOT_BYTES;
 
-    /// Bytes of the places for queue pairs: as many as have existed at a time, rounded up as vectors grow. What queue pairs
-    /// and their policies allocate is not in it.
+    /// Bytes of all slots for queue pairs: as many as have existed at a time, rounded up as vectors grow. Allocations
+    /// of queue pairs and their policies are not included.
     pub fn queue_pair_bytes(&self) -> u64 {
         self.qps.bytes() as u64
     }
 }
 
 impl<P: Policy> Endpoint<P> {
-    /// An endpoint without queue pairs. Panics if the configuration is out of range.
+    /// Creates an endpoint without queue pairs. Panics if the configuration is out of range.
     pub fn new(config: EndpointConfig) -> Self {
         Endpoint::with_peers(config, Peers::Hosts)
     }
 
-    /// As [`new`](Endpoint::new), where the `peer` of a queue pair names what `peers` says.
+    /// Like [`new`](Endpoint::new), but `peers` defines what the `peer` of a queue pair names.
     pub fn with_peers(config: EndpointConfig, peers: Peers) -> Self {
         config.check();
         let common = Common::new(config, peers);
         Endpoint { common, qps: Slab::new(), now: Time::ZERO, acting: NOBODY, retired: None }
     }
 
-    /// What it was made with.
+    /// Configuration of the endpoint.
     pub fn config(&self) -> &EndpointConfig {
         &self.common.config
     }
 
-    /// Has every retransmission and timeout told from now on, each as an [`Event`]. For observers: who counts needs no
-    /// more than [`Endpoint::counters`].
+    /// Reports every later retransmission and timeout as an [`Event`]. For observers; counting needs only
+    /// [`Endpoint::counters`].
     pub fn report_losses(&mut self) {
         self.common.reports_losses = true;
     }
 
-    /// Makes a queue pair. It receives and sends once [`connect`](Endpoint::connect) names its other end; what is
-    /// posted before waits. Panics if 2^18 - 2 queue pairs exist.
+    /// Creates a queue pair. It sends and receives once [`connect`](Endpoint::connect) names its peer; requests
+    /// posted before that wait. Panics if 2^18 - 2 queue pairs exist.
     pub fn create_qp(&mut self, now: Time, config: QpConfig<'_, P>) -> QpNum {
         self.advance(now);
         let common = &mut self.common;
@@ -164,9 +164,9 @@ impl<P: Policy> Endpoint<P> {
         num
     }
 
-    /// As [`create_qp`](Endpoint::create_qp), by a number of the caller's choice, 2 to 2^24 - 1, so that another end can
-    /// name it before it exists. An endpoint's queue pairs are all numbered by the caller, or none is. Panics if the number
-    /// is in use, or if 2^18 - 2 queue pairs exist.
+    /// Like [`create_qp`](Endpoint::create_qp), with a number that the caller chooses, 2 to 2^24 - 1, so that the
+    /// peer can use it before the queue pair exists. In one endpoint, the caller chooses all numbers or none. Panics
+    /// if the number is in use, or if 2^18 - 2 queue pairs exist.
     pub fn create_qp_as(&mut self, now: Time, num: QpNum, config: QpConfig<'_, P>) {
         self.advance(now);
         let common = &mut self.common;
@@ -176,10 +176,10 @@ impl<P: Policy> Endpoint<P> {
         self.settle(now);
     }
 
-    /// What the ends of a queue pair have agreed on, before anything is posted and before
-    /// [`connect`](Endpoint::connect): its policy, in place of the one it was made with, and the payload of a full packet
-    /// where the other end takes less than this endpoint does. Panics if something was posted, or if `mtu_payload` is not
-    /// from [`MIN_MTU_PAYLOAD`](crate::MIN_MTU_PAYLOAD) up to the endpoint's own.
+    /// Applies the result of the handshake of both ends: a policy that replaces the first one, and the payload of a
+    /// full packet if the peer accepts less than this endpoint. Must precede posting and
+    /// [`connect`](Endpoint::connect). Panics if something was posted, or if `mtu_payload` is outside
+    /// [`MIN_MTU_PAYLOAD`](crate::MIN_MTU_PAYLOAD) to the endpoint's own.
     pub fn agree(&mut self, now: Time, num: QpNum, policy: P, mtu_payload: u16) -> Result<(), PostError> {
         self.advance(now);
         let allowed = crate::MIN_MTU_PAYLOAD..=self.common.config.mtu_payload;
@@ -192,15 +192,15 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// Names the queue pair at the other end; data flows from now on.
+    /// Sets the peer's queue pair. Data flows from now on.
     pub fn connect(&mut self, qp: QpNum, remote: QpNum) -> Result<(), PostError> {
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.connect(remote, &mut self.common);
         Ok(())
     }
 
-    /// Removes a queue pair with all that was posted, without completions. Late packets for it are counted as
-    /// foreign and dropped.
+    /// Removes a queue pair with all posted requests, without completions. Late packets for it are counted as foreign
+    /// and dropped.
     pub fn destroy_qp(&mut self, qp: QpNum) -> Result<(), PostError> {
         self.acting = qp;
         let mut qp = self.qps.remove(qp).ok_or(PostError::UnknownQp)?;
@@ -210,20 +210,23 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// The queue pair that was entered last, since [`act_for`](Endpoint::act_for): whose work it was if a call has panicked.
+    /// Returns the queue pair that was entered last since [`act_for`](Endpoint::act_for). If a call has panicked, the
+    /// panic happened in its work.
     pub fn acting(&self) -> Option<QpNum> {
         Some(self.acting).filter(|&acting| acting != NOBODY)
     }
 
-    /// What follows is the work of this queue pair, or of none, until another one is entered.
+    /// Attributes the following work to this queue pair, or to none, until another one is entered.
     #[inline(always)]
     pub fn act_for(&mut self, qp: Option<QpNum>) {
         self.acting = qp.unwrap_or(NOBODY);
     }
 
-    /// A call has panicked while a queue pair to `peer` was at work. All queue pairs to it are removed, and what the
-    /// endpoint has of them is dropped rather than used: no policy is called, and what the stores of policies and the
-    /// lists of outstanding packets have of the peer goes, too. Other peers notice nothing. Returns who is gone.
+    /// Recovers from a panic that happened while a queue pair to `peer` was at work: removes all queue pairs to the
+    /// peer and returns their numbers.
+    ///
+    /// Their state is dropped, not used: no policy is called, and the entries of the peer in the stores of policies
+    /// and in the lists of outstanding packets are removed. Other peers are not affected.
     pub fn discard_peer(&mut self, peer: HostId) -> Vec<QpNum> {
         let of_peer = self.qps.iter().filter(|qp| qp.peer() == peer);
         let gone: Vec<QpNum> = of_peer.map(Numbered::number).collect();
@@ -238,15 +241,15 @@ impl<P: Policy> Endpoint<P> {
         gone
     }
 
-    /// Time begins anew at zero: the next `now` may be any. Memory that is open stays so. Panics if there are queue
-    /// pairs, which hold instants.
+    /// Restarts time at zero, so that the next `now` may be any. Open memory regions stay open. Panics if there are
+    /// queue pairs, because they hold times.
     pub fn begin_anew(&mut self) {
         assert!(self.qps.iter().next().is_none(), "queue pairs hold instants of the time that was");
         self.now = Time::ZERO;
         self.common.begin_anew();
     }
 
-    /// Paths were added, failed or came back. Panics if `paths` is empty.
+    /// Informs a queue pair that paths were added, failed or recovered. Panics if `paths` is empty.
     pub fn set_paths(&mut self, now: Time, qp: QpNum, paths: &[PathView]) -> Result<(), PostError> {
         self.advance(now);
         self.acting = qp;
@@ -256,7 +259,7 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// Takes in what has become of NIC ports: what waited for one may leave by another.
+    /// Applies a change of NIC ports. Queue pairs that waited for one port may then leave by another.
     pub fn change_ports(&mut self, now: Time, change: PortChange) {
         self.advance(now);
         self.common.port_table().change(change);
@@ -267,9 +270,9 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// These paths are dead, as the driver has found out: what is in flight on them is lost, and
-    /// sent again at once instead of when the retransmission timer says so. With go-back-N that still waits for the
-    /// timer, since what came after it would be refused. Does not tell the policy of the paths.
+    /// Declares all packets in flight on dead paths lost, so that they are retransmitted at once instead of after the
+    /// retransmission timer. With go-back-N the timer still decides, because the receiver would refuse packets behind
+    /// the retransmitted ones. The policy is not informed of the paths.
     pub fn abandon(&mut self, now: Time, qp: QpNum, paths: &[PathId]) -> Result<(), PostError> {
         self.advance(now);
         self.acting = qp;
@@ -278,56 +281,59 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// Appends a work request. Its completion comes as an [`Event`], successful or not.
+    /// Appends a work request. Its completion is an [`Event`], successful or not.
     ///
-    /// Requests of a queue pair complete in the order in which they were posted. To the other end's memory it is as if
-    /// each were carried out before the next: WRITEs to the same bytes under one key leave what the last of them wrote, and
-    /// a READ sees what WRITEs before it wrote and nothing of those behind it. Since packets may take several paths and
-    /// be placed as they arrive, a WRITE that overlaps an earlier WRITE or READ under way is held back until that is
-    /// complete, and what is posted behind it waits as well. [`post_fenced`](Endpoint::post_fenced) is for the rest.
+    /// Requests of a queue pair complete in the order in which they were posted. To the peer's memory it is as if
+    /// each were carried out before the next. WRITEs to the same bytes under one key leave the bytes of the last one.
+    /// A READ sees the bytes of WRITEs before it and none of those after it.
+    ///
+    /// Packets may take several paths and are placed as they arrive. Therefore a WRITE that overlaps an earlier WRITE
+    /// or READ in progress is held back until that is complete, and requests posted behind it wait as well.
+    /// [`post_fenced`](Endpoint::post_fenced) covers other dependencies.
     pub fn post(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
         self.advance(now);
         self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::InTurn, &mut self.common)
     }
 
-    /// As [`post`](Endpoint::post), behind a fence: the request starts when every request posted before it to this queue
-    /// pair is complete. For what the order of [`post`](Endpoint::post) does not cover: memory of the other end that is
-    /// registered under several keys, and local memory that a READ fills and a later request sends.
+    /// Like [`post`](Endpoint::post), behind a fence: the request starts when every request posted before it to this
+    /// queue pair is complete. Needed for dependencies that [`post`](Endpoint::post) does not cover: memory of the
+    /// peer that is registered under several keys, and local memory that a READ fills and a later request sends.
     pub fn post_fenced(&mut self, now: Time, qp: QpNum, request: WorkRequest) -> Result<(), PostError> {
         self.advance(now);
         self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post(&request, Start::AfterAll, &mut self.common)
     }
 
-    /// Appends a buffer for one message of the other end.
+    /// Appends a buffer for one message of the peer.
     pub fn post_recv(&mut self, qp: QpNum, request: RecvRequest) -> Result<(), PostError> {
         self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.post_recv(request)
     }
 
-    /// Opens memory to the other ends of the queue pairs of its scope; they name it by the key returned. A packet that
-    /// names another key, or comes from elsewhere, is refused, and is not told which of the two it was.
+    /// Opens memory to the peers of the queue pairs of its scope, and returns the key by which they name it. A packet
+    /// with a wrong key or from another queue pair is refused; the refusal does not reveal which of the two was
+    /// wrong.
     ///
-    /// The bits of `secret` above the lowest 24 go into the key. A driver whose other ends are not trusted passes
-    /// random ones, new for each region; with 0 keys can be guessed. No key is given again for a long time either way.
+    /// The bits of `secret` above the lowest 24 go into the key. A driver that does not trust its peers passes random
+    /// ones, new for each region; with 0, keys can be guessed. In either case no key is reused for a long time.
     pub fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         self.common.memory.register(region, secret)
     }
 
-    /// As [`register`](Endpoint::register), with a key of the driver's [`Keys`](crate::Keys), from which all keys of this
-    /// endpoint come then.
+    /// Like [`register`](Endpoint::register), with a key from the driver's [`Keys`](crate::Keys). All keys of this
+    /// endpoint must then come from there.
     pub fn register_as(&mut self, region: MemoryRegion, rkey: u64) -> Result<(), MemoryError> {
         self.common.memory.register_as(region, rkey)
     }
 
-    /// Closes memory to all that is asked from now on; READs that are being answered go on, and keep it from being
-    /// [deregistered](Endpoint::deregister).
+    /// Closes memory to new requests. READs that are being answered continue, and prevent
+    /// [deregistration](Endpoint::deregister) until they end.
     pub fn revoke(&mut self, rkey: u64) -> Result<(), MemoryError> {
         self.common.memory.revoke(rkey)
     }
 
-    /// True if a READ of memory is being answered.
+    /// Returns true if a READ of the region is being answered.
     pub fn is_read(&self, rkey: u64) -> bool {
         self.common.memory.is_read(rkey)
     }
@@ -337,8 +343,9 @@ impl<P: Policy> Endpoint<P> {
         self.common.memory.deregister(rkey)
     }
 
-    /// A packet has arrived; `ce`: marked Congestion Experienced. The answer says where its payload goes: `None`
-    /// for packets without payload, duplicates, refused ones, and queue pairs that discard what they receive.
+    /// Processes a packet that has arrived. `ce`: the packet carried Congestion Experienced. Returns the position for
+    /// its payload, or `None` for packets without payload, duplicates, refused packets, and queue pairs that discard
+    /// messages.
     #[inline]
     pub fn on_packet(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<Placement> {
         self.advance(now);
@@ -373,7 +380,7 @@ impl<P: Policy> Endpoint<P> {
         None
     }
 
-    /// The header of a data packet has arrived, whose payload a switch had no room for; `ce`: marked Congestion Experienced.
+    /// Processes the header of a data packet that a switch has trimmed. `ce`: it carried Congestion Experienced.
     pub fn on_trimmed(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool, at: TrimmedAt) {
         self.advance(now);
         let (qp, data) = match (self.qps.get_mut(segment.dst_qp), &segment.body) {
@@ -393,8 +400,8 @@ impl<P: Policy> Endpoint<P> {
         qp.on_trimmed(now, data, segment.path, ce, at, &mut self.common);
     }
 
-    /// The next packet to send now: control before data, data only by NIC ports that `gate` says are free. Data
-    /// packets are stamped with `now`, so ask when the packet can really leave.
+    /// Returns the next packet to send now: control before data, and data only by NIC ports that are free in `gate`.
+    /// Data packets are stamped with `now`, so call it when the packet can really leave.
     #[inline]
     pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
         self.advance(now);
@@ -405,15 +412,15 @@ impl<P: Policy> Endpoint<P> {
         packet
     }
 
-    /// Whether there are control packets to send. They may leave at any time, so who knows that there are none and that
-    /// no port is free for data need not poll.
+    /// Returns true if there are control packets to send. They may leave at any time. If there are none and no port
+    /// is free for data, polling is unnecessary.
     #[inline(always)]
     pub fn has_control(&self) -> bool {
         !self.common.control.is_empty()
     }
 
-    /// As [`poll_transmit`](Endpoint::poll_transmit), control packets only; the packet is handed to `send`. False if
-    /// there is none.
+    /// Like [`poll_transmit`](Endpoint::poll_transmit) for control packets only. Passes the packet to `send`. Returns
+    /// false if there is none.
     #[inline(always)]
     pub fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
         let Common { config, sizes, .. } = &self.common;
@@ -427,7 +434,7 @@ impl<P: Policy> Endpoint<P> {
         send(Transmit {
             to: *to,
             port: self.common.ports_to(*to).port_of(segment.path),
-            // A probe of loss recovery meets what data meets.
+            // A probe of loss recovery must queue in the network like data.
             class: if is_question(&segment.body) { Class::Data } else { Class::Control },
             ecn_capable: false,
             wire_bytes: sizes.of_control(config.framing, segment),
@@ -438,14 +445,14 @@ impl<P: Policy> Endpoint<P> {
         true
     }
 
-    /// As [`poll_transmit`](Endpoint::poll_transmit), data packets only, for when there is no control packet; the packet
-    /// is handed to `send`, so that it is made where it is to be. False if there is none.
+    /// Like [`poll_transmit`](Endpoint::poll_transmit) for data packets only, to be called when there is no control
+    /// packet. Passes the packet to `send`, so that it is built in its final place. Returns false if there is none.
     #[inline(always)]
     pub fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
         self.advance(now);
         loop {
             let Some(num) = self.common.scheduler.next(gate) else { return false };
-            // Destroyed since it was queued.
+            // The queue pair was destroyed after it was queued.
             let Some(qp) = self.qps.get_mut(num) else { continue };
             self.acting = num;
             match qp.grant(now, gate, &mut self.common) {
@@ -468,49 +475,49 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// Whether a queue pair may have data to send once a NIC port is free. When not, only a packet, a timer or a
-    /// request can change that.
+    /// Returns true if a queue pair may have data to send once a NIC port is free. If not, only a packet, a timer or
+    /// a request can change that.
     #[inline]
     pub fn has_ready_data(&self) -> bool {
         self.common.scheduler.has_ready()
     }
 
-    /// Where the queue pair is, if it is; nothing of it is read.
+    /// Returns the slot of the queue pair without reading it.
     #[inline]
     pub(crate) fn place_of(&self, qp: QpNum) -> Option<&Slot<Qp<P>>> {
         self.qps.place(qp)
     }
 
-    /// The queue pair whose turn it is.
+    /// Next queue pair of the scheduler.
     pub(crate) fn next_ready(&self) -> Option<QpNum> {
         self.common.scheduler.peek()
     }
 
-    /// Whether [`poll_event`](Endpoint::poll_event) has something to tell.
+    /// Returns true if [`poll_event`](Endpoint::poll_event) has an event.
     #[inline(always)]
     pub fn has_event(&self) -> bool {
         !self.common.events.is_empty()
     }
 
-    /// The next thing the application wants to know.
+    /// Returns the next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.common.events.pop_front()
     }
 
-    /// When [`on_timer`](Endpoint::on_timer) wants to be called next. Timers that were put off are not taken out
-    /// of the heap, so it may be called earlier than anything happens.
+    /// Time at which [`on_timer`](Endpoint::on_timer) must be called next. That call may find nothing to do, because
+    /// postponed timers stay in the heap.
     #[inline]
     pub fn poll_timer(&self) -> Option<Time> {
         self.common.timers.next()
     }
 
-    /// The timer behind [`poll_timer`](Endpoint::poll_timer): whose it is and what for.
+    /// Timer behind [`poll_timer`](Endpoint::poll_timer): its time, queue pair and kind.
     pub fn next_timer(&self) -> Option<(Time, QpNum, TimerKind)> {
         self.common.timers.peek()
     }
 
-    /// Time has come to `now`; fires every timer due. Calling it too early or too often does no harm.
+    /// Advances time to `now` and fires every timer that is due. Earlier or additional calls do no harm.
     pub fn on_timer(&mut self, now: Time) {
         self.advance(now);
         while let Some((at, num, kind)) = self.common.timers.pop(now) {
@@ -526,7 +533,7 @@ impl<P: Policy> Endpoint<P> {
         self.ask_woken(now);
     }
 
-    /// What one queue pair has found out concerns others.
+    /// Applies the effects that the work of one queue pair has on others.
     #[inline(always)]
     fn settle(&mut self, now: Time) {
         if self.common.rings().is_some() {
@@ -535,7 +542,7 @@ impl<P: Policy> Endpoint<P> {
         self.ask_woken(now);
     }
 
-    /// Tells queue pairs of packets that the order on their paths shows to be lost.
+    /// Informs queue pairs of packets that the order on their paths shows to be lost.
     fn tell_suspects(&mut self, now: Time) {
         while let Some(suspect) =
             self.common.rings_mut().and_then(crate::recovery::path_order::Rings::take_suspect)
@@ -547,7 +554,7 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// The time of some path has come.
+    /// Handles the timer of path order.
     #[cold]
     fn on_path_timer(&mut self, now: Time, at: Time) {
         let Some(rings) = self.common.rings_mut() else { return };
@@ -563,7 +570,7 @@ impl<P: Policy> Endpoint<P> {
         self.common.arm_rings();
     }
 
-    /// It is time for a grant, or for a queue pair to ask for credit.
+    /// Creates the grants that are due, and lets queue pairs request credit.
     #[cold]
     fn on_credit_timer(&mut self, now: Time, at: Time) {
         match &mut self.common.credit {
@@ -580,7 +587,7 @@ impl<P: Policy> Endpoint<P> {
         self.common.arm_credit();
     }
 
-    /// Queue pairs of which the policy of another says that something has changed for them.
+    /// Polls queue pairs that the policy of another queue pair has woken.
     #[inline(always)]
     fn ask_woken(&mut self, now: Time) {
         if self.common.shared.has_woken() {
@@ -598,67 +605,67 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// Counts of all queue pairs, destroyed ones included. O(queue pairs).
+    /// Sums the counters of all queue pairs, destroyed ones included. O(queue pairs).
     pub fn counters(&self) -> Counters {
         let mut total = self.retired.as_deref().copied().unwrap_or_default();
         self.qps.iter().for_each(|qp| total += &qp.counters.all());
         total
     }
 
-    /// Counts of one queue pair.
+    /// Counters of one queue pair.
     pub fn qp_counters(&self, qp: QpNum) -> Option<Counters> {
         self.qps.get(qp).map(|qp| qp.counters.all())
     }
 
-    /// The PSNs of a message that a queue pair sends, until its completion has been told.
+    /// PSNs of a message that a queue pair sends, until its completion has been reported.
     pub fn psns_of(&self, qp: QpNum, msn: u32) -> Option<Range<u64>> {
         self.qps.get(qp).and_then(|qp| qp.send.psns_of(msn))
     }
 
-    /// How many packets of these PSNs have yet to reach a queue pair, at least.
+    /// Lower bound of the number of packets of these PSNs that have yet to reach a queue pair.
     pub fn missing_of(&self, qp: QpNum, psns: Range<u64>) -> Option<u64> {
         let qp = self.qps.get(qp)?;
         let first = psns.start.max(qp.receive.recovery.expected());
         Some(psns.end.saturating_sub(first).saturating_sub(qp.receive.recovery.held()))
     }
 
-    /// What a queue pair counts of copies, notices and gaps; zeros where there are none of these.
+    /// Counters of copies, notices and gaps of a queue pair; zeros if it has none of these.
     pub fn order_counters(&self, qp: QpNum) -> Option<OrderCounters> {
         self.qps.get(qp).map(|qp| qp.order.as_deref().copied().unwrap_or_default())
     }
 
-    /// Packets a queue pair holds ahead of a gap.
+    /// Number of packets that a queue pair holds ahead of a gap.
     pub fn held_ahead(&self, qp: QpNum) -> Option<u64> {
         self.qps.get(qp).map(|qp| qp.receive.recovery.held())
     }
 
-    /// Whether a queue pair has data to send, new or again, or in flight.
+    /// Returns true if a queue pair has data in flight, or new or lost data to send.
     pub fn is_busy(&self, qp: QpNum) -> Option<bool> {
         self.qps.get(qp).map(|qp| qp.send.backlogged() || qp.send.flight.inflight_packets() > 0)
     }
 
-    /// What a queue pair with messages under way waits for; `None` with none. For observers.
+    /// Reason why a queue pair with messages in progress waits; `None` without such messages. For observers.
     pub fn waiting(&self, qp: QpNum) -> Option<Waiting> {
         self.qps.get(qp).and_then(Qp::waiting)
     }
 
-    /// The numbers of the messages that a queue pair has under way. For observers.
+    /// Numbers of the messages that a queue pair has in progress. For observers.
     pub fn under_way(&self, qp: QpNum) -> Range<u32> {
         self.qps.get(qp).map_or(0..0, |qp| qp.send.msns_under_way())
     }
 
-    /// The policy of a queue pair, for observers.
+    /// Policy of a queue pair, for observers.
     pub fn policy(&self, qp: QpNum) -> Option<&P> {
         self.qps.get(qp).map(|qp| &*qp.policy)
     }
 
-    /// Data packets of a queue pair sent and neither acknowledged nor declared lost, and their wire bytes.
+    /// Data packets of a queue pair that are sent and neither acknowledged nor declared lost, and their wire bytes.
     pub fn inflight(&self, qp: QpNum) -> Option<(u32, u64)> {
         self.qps.get(qp).map(|qp| (qp.send.flight.inflight_packets(), qp.send.flight.inflight_bytes()))
     }
 
-    /// How many different paths the data packets that a queue pair has in flight have taken. `room` is for working in, so
-    /// that nothing is allocated. For observers: O(packets in flight).
+    /// Number of different paths of the data packets that a queue pair has in flight. `room` is scratch space, which
+    /// saves an allocation. For observers: O(packets in flight).
     pub fn paths_in_flight(&self, qp: QpNum, room: &mut Vec<PathId>) -> Option<usize> {
         self.qps.get(qp).map(|qp| {
             qp.send.flight.paths(room);
@@ -666,7 +673,7 @@ impl<P: Policy> Endpoint<P> {
         })
     }
 
-    /// For tests: panics unless everything is consistent with itself. O(packets in flight).
+    /// Panics unless all state is consistent. For tests: O(packets in flight).
     pub fn assert_invariants(&self) {
         self.qps.iter().for_each(|qp| qp.assert_invariants(&self.common));
         assert!(self.common.lost.is_empty(), "every loss has been told");
@@ -682,7 +689,7 @@ impl<P: Policy> Endpoint<P> {
     }
 }
 
-/// Whether loss recovery asks by it how the network is; what policies ask leaves with data.
+/// Returns true for probes of loss recovery. Questions of policies leave with data.
 fn is_question(body: &Body) -> bool {
     matches!(body, Body::Control(control) if control.kind() == ControlKind::Probe)
 }

@@ -1,77 +1,79 @@
-//! What an endpoint tells the application.
+//! Events that an endpoint reports to the application.
 
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::Operation;
 
-/// Something the application wants to know.
+/// An event for the application.
 ///
-/// Order within a queue pair: completions of sends, writes and reads come in the order they were posted, those
-/// of receives in the order of the messages, `Delivered` in message order as well: a message is told of when it
-/// and every message before it have arrived whole.
+/// Order within a queue pair: completions of sends, writes and reads come in the order in which they were posted,
+/// those of receives in the order of the messages. `Delivered` comes in message order as well, when the message and
+/// every earlier one are complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A work request or a receive is done.
     Completion(Completion),
-    /// A message of the other end, and every one before it, has arrived whole. For observers; an application
-    /// needs only completions.
+    /// A message of the peer, and every earlier one, is complete. For observers; an application needs only
+    /// completions.
     Delivered {
         /// Queue pair.
         qp: QpNum,
-        /// Number of the message in the other end's direction, from 0. Its READ requests and the answers to
-        /// READs of this end count too.
+        /// Number of the message in the peer's direction, from 0. The peer's READ requests and its responses to READs
+        /// of this end count too.
         msn: u32,
-        /// What the message did.
+        /// Operation of the message.
         op: Operation,
-        /// Its bytes. Zero for a READ request.
+        /// Bytes of the message. Zero for a READ request.
         bytes: u64,
     },
-    /// A data packet was sent again. Only from an endpoint that was asked to tell; see
+    /// A data packet was retransmitted. Reported only after
     /// [`Endpoint::report_losses`](crate::Endpoint::report_losses).
     Retransmitted {
         /// The packet.
         packet: SentPacket,
-        /// When.
+        /// Time of the retransmission.
         at: Time,
     },
-    /// A retransmission timer expired. Only from an endpoint that was asked to tell.
+    /// A retransmission timer expired. Reported only after
+    /// [`Endpoint::report_losses`](crate::Endpoint::report_losses).
     TimedOut {
-        /// The oldest packet it stood for.
+        /// Oldest packet that the timer covered.
         packet: SentPacket,
-        /// When.
+        /// Time of the timeout.
         at: Time,
     },
-    /// The queue pair has failed; completions of all that was posted come before this.
+    /// The queue pair has failed. The completions of all posted requests come before this event.
     QpError {
         /// Queue pair.
         qp: QpNum,
-        /// Why.
+        /// Reason of the failure.
         status: Status,
     },
 }
 
-/// A data packet of a sender.
+/// A data packet of a sending queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentPacket {
     /// Queue pair.
     pub qp: QpNum,
-    /// Its number.
+    /// PSN of the packet.
     pub psn: u64,
-    /// Number of its message; `None` where a READ that is acknowledged waits for its answer.
+    /// Number of its message. `None` if no packet is outstanding, but an acknowledged READ request waits for its
+    /// response.
     pub msn: Option<u32>,
-    /// The path it took, the last time it was sent; `None` likewise.
+    /// Path of its latest transmission. `None` in the same case.
     pub path: Option<PathId>,
 }
 
 /// A work request or a receive that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// As given when it was posted.
+    /// Identifier given when the request was posted.
     pub wr_id: u64,
     /// Queue pair.
     pub qp: QpNum,
-    /// How it ended.
+    /// Result.
     pub status: Status,
-    /// What was done.
+    /// Kind of operation.
     pub opcode: Opcode,
     /// Bytes moved; zero unless successful. For a receive with a WRITE's immediate, the bytes written.
     pub byte_len: u64,
@@ -79,7 +81,7 @@ pub struct Completion {
     pub imm: Option<u32>,
 }
 
-/// What was done.
+/// Kind of a completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opcode {
     /// SEND, with or without immediate.
@@ -94,23 +96,23 @@ pub enum Opcode {
     RecvWriteImm,
 }
 
-/// How a work request or a queue pair ended. Names follow the verbs' completion statuses.
+/// Result of a work request or reason of a queue pair's failure, named after the verbs' completion statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Done.
+    /// The operation succeeded.
     Success,
-    /// The other end did not answer (`IBV_WC_RETRY_EXC_ERR`).
+    /// The peer did not answer (`IBV_WC_RETRY_EXC_ERR`).
     RetryExceeded,
-    /// The other end had no receive posted for too long (`IBV_WC_RNR_RETRY_EXC_ERR`).
+    /// The peer had no receive posted for too long (`IBV_WC_RNR_RETRY_EXC_ERR`).
     RnrRetryExceeded,
-    /// The other end refused key, bounds or access (`IBV_WC_REM_ACCESS_ERR`).
+    /// The peer refused key, bounds or access (`IBV_WC_REM_ACCESS_ERR`).
     RemoteAccess,
-    /// The other end could not carry the request out (`IBV_WC_REM_INV_REQ_ERR`).
+    /// The peer could not carry out the request (`IBV_WC_REM_INV_REQ_ERR`).
     RemoteInvalidRequest,
     /// A message did not fit its receive (`IBV_WC_LOC_LEN_ERR`).
     LocalLength,
-    /// The other end asked for memory it may not touch, or for more than was agreed (`IBV_WC_LOC_QP_OP_ERR`).
+    /// The peer requested memory that it may not access, or more than was agreed (`IBV_WC_LOC_QP_OP_ERR`).
     LocalOperation,
-    /// The queue pair failed before this was done (`IBV_WC_WR_FLUSH_ERR`).
+    /// The queue pair failed before the request was done (`IBV_WC_WR_FLUSH_ERR`).
     Flushed,
 }

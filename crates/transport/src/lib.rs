@@ -1,7 +1,7 @@
 //! Sans-I/O RDMA endpoint: queue pairs, messages, placement, acknowledgements, loss recovery.
 //!
-//! [`Transport`] is how it is driven, by simulator and datapath alike. [`Endpoint`] is queue pairs, [`rd`] is datagrams. Both
-//! know no clock, socket or thread.
+//! [`Transport`] is the interface through which simulator and datapath drive it. [`Endpoint`] implements queue pairs,
+//! [`rd`] datagrams. Neither knows a clock, a socket or a thread.
 #![no_std]
 
 extern crate alloc;

@@ -1,11 +1,11 @@
-//! Cache lines.
+//! Alignment to cache lines.
 
 use core::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Begins a cache line.
+/// A value that begins at the start of a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Line<T>(pub(crate) T);

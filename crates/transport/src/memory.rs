@@ -1,4 +1,4 @@
-//! Memory regions the other ends may write to and read from.
+//! Memory regions that peers may write and read.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,23 +8,23 @@ use pathweave_units::QpNum;
 
 use crate::work::Buffer;
 
-/// Memory opened to other ends.
+/// Memory opened to peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRegion {
-    /// Handle the driver gets with each placement, with the offset from `addr`.
+    /// Handle that the driver gets with each placement, together with the offset from `addr`.
     pub buffer: Buffer,
     /// Remote address of the first byte.
     pub addr: u64,
-    /// Bytes; `addr + len` is at most 2^64 - 1.
+    /// Bytes of the region; `addr + len` is at most 2^64 - 1.
     pub len: u64,
-    /// What others may do.
+    /// Operations that peers may perform.
     pub access: Access,
-    /// Which others.
+    /// Queue pairs whose peers may perform them.
     pub scope: Scope,
 }
 
 impl MemoryRegion {
-    /// All addresses, for simulation without memory.
+    /// Region of all addresses, for simulation without memory.
     pub const fn unbounded() -> Self {
         MemoryRegion {
             buffer: Buffer(0),
@@ -36,29 +36,29 @@ impl MemoryRegion {
     }
 }
 
-/// A protection domain: queue pairs of a domain reach the regions of that domain. The driver numbers
-/// them; 0 is the default.
+/// A protection domain: queue pairs of a domain reach the regions of that domain. The driver assigns the numbers; 0
+/// is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Domain(pub u16);
 
-/// To whose queue pairs a region is open.
-// One number, so that a packet costs one comparison.
+/// Set of queue pairs to which a region is open.
+// Stored as one number, so that a packet costs one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope(u32);
 
 impl Scope {
-    /// Those of the default domain.
+    /// Queue pairs of the default domain.
     pub const DEFAULT: Scope = Scope::domain(Domain(0));
-    /// Of a queue pair that is gone: no queue pair has it.
+    /// Scope of a destroyed queue pair, which matches no queue pair.
     const NOBODY: Scope = Scope(u32::MAX);
-    /// Set in scopes of one queue pair, whose numbers have 24 bits.
+    /// Bit that is set in scopes of a single queue pair, whose numbers have 24 bits.
     const ONE: u32 = 1 << 31;
 
-    /// Those of a domain.
+    /// Queue pairs of a domain.
     pub const fn domain(domain: Domain) -> Scope {
         Scope(domain.0 as u32)
     }
-    /// A single one, until it is destroyed.
+    /// A single queue pair, until it is destroyed.
     pub const fn queue_pair(num: QpNum) -> Scope {
         Scope(Scope::ONE | num.0)
     }
@@ -67,7 +67,7 @@ impl Scope {
     }
 }
 
-/// Whose packet asks for memory.
+/// Queue pair on whose behalf a packet accesses memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     domain: Scope,
@@ -85,7 +85,7 @@ impl Asker {
     }
 }
 
-/// What others may do with a region.
+/// Operations that peers may perform on a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// RDMA READ.
@@ -103,10 +103,10 @@ impl Access {
     pub const READ_WRITE: Access = Access { read: true, write: true };
 }
 
-/// Why a region could not be registered or deregistered.
+/// Reason why a region could not be registered or deregistered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
-    /// The region's end is beyond 2^64 - 1.
+    /// The region ends beyond 2^64 - 1.
     OutOfRange,
     /// No region has this key.
     UnknownKey,
@@ -114,7 +114,7 @@ pub enum MemoryError {
     InUse,
     /// 2^24 regions are registered.
     TooMany,
-    /// Another region has the place of this key.
+    /// Another region occupies the slot of this key.
     Taken,
 }
 
@@ -131,32 +131,33 @@ impl fmt::Display for MemoryError {
 }
 impl core::error::Error for MemoryError {}
 
-/// Slot in the low bits; the others are for the driver to choose, and for chance.
+/// A key holds its slot in the low bits. The driver chooses the others, possibly at random.
 const SLOT_BITS: u32 = 24;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 
-/// Gives keys to memory regions. An endpoint has its own; a driver that wants to know a key before the endpoint hears of the
-/// region takes it from one of these, and registers all regions of that endpoint so
-/// ([`Endpoint::register_as`](crate::Endpoint::register_as)).
+/// Assigns keys to memory regions.
 ///
-/// The low 24 bits of a key are the place of its region in a table, which are taken from 0 on; the others are for the driver
-/// to choose.
+/// An endpoint has its own. A driver that needs a key before the endpoint learns of the region takes it from its own
+/// `Keys`, and registers all regions of that endpoint with [`Endpoint::register_as`](crate::Endpoint::register_as).
+///
+/// The low 24 bits of a key are the slot of its region in a table; slots are used from 0 on. The driver chooses the
+/// other bits.
 #[derive(Debug, Default)]
 pub struct Keys {
-    /// Regions that each place has had: each has another key, whatever the driver chooses.
+    /// Number of regions that each slot has had. It makes their keys differ, whatever bits the driver chooses.
     generations: Vec<u32>,
-    /// Those that were freed first are used first, so that generations last.
+    /// Free slots, reused oldest first, so that generations wrap as late as possible.
     free: VecDeque<u32>,
 }
 
 impl Keys {
-    /// None is taken.
+    /// No key is taken.
     pub const fn new() -> Self {
         Keys { generations: Vec::new(), free: VecDeque::new() }
     }
 
-    /// A key. The bits of `secret` above the lowest 24 go into it: where other ends are not trusted they are random, new for
-    /// each region.
+    /// Takes a key. The bits of `secret` above the lowest 24 go into it. If peers are not trusted, they must be
+    /// random and new for each region.
     ///
     /// # Errors
     /// [`MemoryError::TooMany`].
@@ -173,7 +174,7 @@ impl Keys {
         Ok(secret & !SLOT_MASK ^ generation << SLOT_BITS | u64::from(slot))
     }
 
-    /// The region of a key that was taken is closed.
+    /// Returns the key of a region that was closed.
     pub fn give_back(&mut self, rkey: u64) {
         let slot = (rkey & SLOT_MASK) as u32;
         if let Some(generation) = self.generations.get_mut(slot as usize) {
@@ -185,27 +186,27 @@ impl Keys {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The key of the region, or of the last one that was here.
+    /// Key of the region, or of the last one in this slot.
     key: u64,
     readers: u32,
     region: Option<MemoryRegion>,
 }
 
-/// The regions of an endpoint.
+/// Memory regions of an endpoint.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Memory {
-    /// The region written to last, with its key: packets in a row mostly write to the same one.
+    /// Region of the latest WRITE, with its key: successive packets mostly write to the same region.
     latest: Option<(u64, MemoryRegion)>,
     slots: Vec<Slot>,
-    /// Of regions whose keys are given here.
+    /// Keys that this table has assigned.
     keys: Keys,
-    /// Regions that are open to one queue pair.
+    /// Number of regions that are open to a single queue pair.
     of_one: usize,
 }
 
 impl Memory {
-    /// What a packet that writes looks at: the beginning.
+    /// Bytes at the beginning that a packet of a WRITE reads.
     #[cfg(test)]
     pub(crate) const HOT_BYTES: usize = core::mem::offset_of!(Memory, slots);
 
@@ -213,14 +214,14 @@ impl Memory {
         Memory { latest: None, slots: Vec::new(), keys: Keys::new(), of_one: 0 }
     }
 
-    /// `secret`: its bits above the lowest 24 go into the key.
+    /// Registers a region under a new key. The bits of `secret` above the lowest 24 go into the key.
     pub(crate) fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
         let rkey = self.keys.take(secret)?;
         self.register_as(region, rkey).map(|()| rkey)
     }
 
-    /// With a key that was taken elsewhere.
+    /// Registers a region under a key that was taken elsewhere.
     pub(crate) fn register_as(&mut self, region: MemoryRegion, rkey: u64) -> Result<(), MemoryError> {
         region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
         let slot = (rkey & SLOT_MASK) as usize;
@@ -236,7 +237,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Nothing more is asked of the region; READs that are being answered go on.
+    /// Closes the region to new requests. READs that are being answered continue.
     pub(crate) fn revoke(&mut self, rkey: u64) -> Result<(), MemoryError> {
         let slot = self.slot_mut(rkey).ok_or(MemoryError::UnknownKey)?;
         if let Some(region) = &mut slot.region {
@@ -263,7 +264,8 @@ impl Memory {
         Ok(())
     }
 
-    /// A queue pair is gone: what was open to it alone is closed, also to the next one of its number.
+    /// Closes the regions that are open to a destroyed queue pair alone, so that the next one of its number does not
+    /// reach them.
     pub(crate) fn close_to(&mut self, num: QpNum) {
         if self.of_one == 0 {
             return;
@@ -287,7 +289,7 @@ impl Memory {
         slot.region.as_ref().filter(|_| slot.key == rkey)
     }
 
-    /// Buffer and offset for the `len` bytes of a WRITE to `addr`, if that is allowed.
+    /// Buffer and offset for the `len` bytes of a WRITE to `addr`, if it is allowed.
     #[inline]
     pub(crate) fn check_write(
         &mut self,
@@ -313,7 +315,7 @@ impl Memory {
         within(region, addr, len)
     }
 
-    /// A READ of the region is being answered: it stays until [`Memory::release`].
+    /// Marks the region as being read by one more READ; it stays registered until [`Memory::release`].
     pub(crate) fn retain(&mut self, rkey: u64) {
         self.slot_mut(rkey).expect("the key was checked just before").readers += 1;
     }
@@ -324,7 +326,8 @@ impl Memory {
     }
 }
 
-/// `len` bytes at `addr` lie in the region. No bounds are checked where nothing is touched, as in the verbs.
+/// Returns buffer and offset if `len` bytes at `addr` lie in the region. With `len` 0 no bounds are checked, as in
+/// the verbs.
 fn within(region: &MemoryRegion, addr: u64, len: u64) -> Option<(Buffer, u64)> {
     if len == 0 {
         return Some((region.buffer, addr.saturating_sub(region.addr)));
@@ -386,7 +389,7 @@ mod tests {
     #[test]
     fn keys_are_not_given_again_and_the_oldest_slot_is() {
         let mut memory = Memory::new();
-        // Even where the driver has nothing to choose with: a million registrations, a quarter of them of one slot.
+        // The driver contributes no bits here. A slot is used 33,334 times.
         let mut seen = BTreeSet::new();
         let keys = [(); 3].map(|()| memory.register(region(Access::READ), 0).unwrap());
         assert_eq!(keys, [0, 1, 2]);
@@ -417,7 +420,7 @@ mod tests {
     fn keys_taken_elsewhere_open_what_is_registered_as_them() {
         let (mut memory, mut keys) = (Memory::new(), Keys::new());
         let [first, second] = [(); 2].map(|()| keys.take(0xabcd << 24).unwrap());
-        // The second is heard of first.
+        // The region of the second key is registered first.
         memory.register_as(region(Access::READ_WRITE), second).unwrap();
         assert_eq!(memory.check_write(ANY, first, 1_000, 1), None);
         memory.register_as(region(Access::READ_WRITE), first).unwrap();

@@ -1,61 +1,63 @@
-//! NIC ports of a host with several: which of them lead to which peer, and which work.
+//! NIC ports of a host with several: which of them lead to which peer, and which are up.
 
 use alloc::collections::BTreeMap;
 
 use pathweave_policy::PortSet;
 use pathweave_units::HostId;
 
-/// What has become of the NIC ports of a host, a bit each.
+/// Change of the NIC ports of a host. Ports are given as bit sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortChange {
-    /// These lead to a peer, at the time a queue pair to it is opened.
+    /// Ports that lead to a peer when a queue pair to it is opened.
     Leads {
-        /// The peer.
+        /// Peer host.
         to: HostId,
-        /// At least one.
+        /// Set of ports, at least one.
         ports: u64,
     },
-    /// By these routing reaches a peer from now on; by none: those that led there are tried.
+    /// Ports by which routing reaches a peer from now on. With the empty set, all ports that ever led there are
+    /// tried.
     Reaches {
-        /// The peer.
+        /// Peer host.
         to: HostId,
-        /// The ports.
+        /// Set of ports.
         ports: u64,
     },
-    /// These work from now on. Packets of a path whose port does not leave by another one that leads to the peer.
+    /// Ports that are up from now on. A packet of a path whose port is down leaves by another port that leads to the
+    /// peer.
     Works {
-        /// The ports.
+        /// Set of ports.
         ports: u64,
     },
 }
 
-/// Ports by which a peer is reached, a bit each.
+/// Ports by which a peer is reached, as bit sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PeerPorts {
-    /// Those that led there at any time: paths are divided among them.
+    /// Ports that led to the peer at any time. Paths are divided among them.
     leading: u64,
-    /// Those by which the peer is reached now, as far as routing knows.
+    /// Ports by which the peer is reached now, as far as routing knows.
     reaching: u64,
 }
 
-/// The ports of a host that has several.
+/// Ports of a host that has several.
 #[derive(Clone, Debug)]
 pub(crate) struct PortTable {
     all: u64,
-    /// Those that work.
+    /// Ports that are up.
     working: u64,
-    /// Of peers that not all ports lead to, or reach now.
+    /// Entries for peers to which not all ports lead, or that not all ports reach now.
     peers: BTreeMap<HostId, PeerPorts>,
 }
 
 impl PortTable {
-    /// All ports lead to every peer and work.
+    /// Returns a table in which all ports are up and lead to every peer.
     pub(crate) fn new(nic_ports: u8) -> Self {
         let all = PortSet::first(nic_ports).leading();
         PortTable { all, working: all, peers: BTreeMap::new() }
     }
 
-    /// The ports of the packets to a peer.
+    /// Returns the ports for packets to a peer.
     pub(crate) fn to(&self, peer: HostId) -> PortSet {
         match self.peers.get(&peer) {
             None => PortSet::new(self.all, self.working),
@@ -67,10 +69,10 @@ impl PortTable {
         }
     }
 
-    /// Takes in what has become of ports.
+    /// Applies a change of ports.
     ///
     /// # Panics
-    /// No port of the host leads to the peer of a [`PortChange::Leads`].
+    /// If a [`PortChange::Leads`] names no port of the host.
     pub(crate) fn change(&mut self, change: PortChange) {
         match change {
             PortChange::Leads { to, ports } => self.lead(to, ports),
@@ -89,7 +91,8 @@ impl PortTable {
         }
     }
 
-    /// None: there is no way, and those that led there are tried.
+    /// Sets the ports that reach a peer. The empty set means that routing has no route; then all leading ports are
+    /// tried.
     fn reach(&mut self, peer: HostId, reaching: u64) {
         let (all, reaching) = (self.all, reaching & self.all);
         let ports = self.peers.entry(peer).or_insert(PeerPorts { leading: all, reaching: all });
@@ -113,10 +116,11 @@ mod tests {
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b1010));
         table.change(PortChange::Works { ports: 0b0111 });
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b0010));
-        // The only port there is dead: it is used all the same, as the retry limit ends what is lost for good.
+        // The only port of this peer is down. It is used all the same: if packets are lost for good, the retry limit
+        // applies.
         table.change(PortChange::Works { ports: 0b1110 });
         assert_eq!(table.to(near), PortSet::new(0b0001, 0b0001));
-        // Routing has found no way: those that led there are tried.
+        // Routing has no route, so all leading ports are tried.
         table.reach(far, 0);
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b1110));
         table.change(PortChange::Works { ports: 0b1111 });

@@ -1,4 +1,4 @@
-//! Whose turn it is to send: round robin over the queue pairs that may have something.
+//! Round-robin scheduler over the queue pairs that may have data to send.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -8,41 +8,42 @@ use pathweave_units::QpNum;
 
 use crate::transmit::Gate;
 
-/// Where a queue pair stands.
+/// Scheduling state of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// In no queue: nothing to send, or blocked until feedback, a timer or a request wakes it.
+    /// In no queue: the queue pair has nothing to send, or is blocked until feedback, a timer or a request makes it
+    /// ready.
     Off,
     /// In the ready queue.
     Ready,
     /// In the queue of a NIC port that was busy.
     Port,
-    /// The pacing timer will wake it.
+    /// In no queue: the pacing timer will make it ready.
     Paced,
 }
 
-/// Queues of queue pairs. A queue pair is in at most one, as its [`Turn`] says; numbers of destroyed ones may
-/// linger and are skipped when they are taken out.
+/// Queues of queue pairs. Each queue pair is in at most one, given by its [`Turn`]. Numbers of destroyed queue pairs
+/// may linger; they are skipped when they come up.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Scheduler {
-    /// Bit i: a queue pair waits for port i.
+    /// Bit i is set if a queue pair waits for port i.
     waiting: u64,
-    /// How many are ready, and the first of them: mostly the only one, so that the queue of the rest is seldom
-    /// looked at.
+    /// Number of ready queue pairs, and the first of them. Mostly it is the only one, so that the queue of the others
+    /// is seldom touched.
     ready: u32,
     first: QpNum,
     queues: Box<Queues>,
 }
 
-/// Apart, beside nothing that every packet touches.
+/// Queues, kept apart from the fields that every packet touches.
 #[derive(Debug)]
 struct Queues {
     rest: VecDeque<QpNum>,
     ports: Vec<VecDeque<QpNum>>,
-    /// Those that any of several ports serves, a bit each.
+    /// Queue pairs that can use any of several ports, with the set of these ports.
     several: VecDeque<(QpNum, u64)>,
-    /// They had the last turn of those that waited.
+    /// True if the last queue pair that `next_waiting` took came from `several`.
     several_last: bool,
 }
 
@@ -61,7 +62,7 @@ impl Scheduler {
         }
     }
 
-    /// To the end of the ready queue.
+    /// Appends a queue pair to the ready queue.
     #[inline]
     pub(crate) fn ready(&mut self, turn: &mut Turn, qp: QpNum) {
         *turn = Turn::Ready;
@@ -73,7 +74,7 @@ impl Scheduler {
         self.ready += 1;
     }
 
-    /// To the end of the queue of a port, or of those that wait for one of several, a bit each.
+    /// Appends a queue pair to the queue of a port, or, if `ports` has several bits, to the queue for any of them.
     pub(crate) fn wait_for(&mut self, turn: &mut Turn, qp: QpNum, ports: u64) {
         *turn = Turn::Port;
         if ports.is_power_of_two() {
@@ -84,8 +85,8 @@ impl Scheduler {
         self.waiting |= ports;
     }
 
-    /// Takes out one that waits for a port of these, of which one at least is waited for. Those that wait for one port and
-    /// those that wait for one of several take turns.
+    /// Removes and returns a queue pair that waits for one of the ports in `open`; there must be one. Queue pairs
+    /// that wait for a single port and those that wait for any of several take turns.
     #[inline(never)]
     fn next_waiting(&mut self, open: u64) -> Option<QpNum> {
         let Queues { ports, several, several_last, .. } = &mut *self.queues;
@@ -105,7 +106,7 @@ impl Scheduler {
         let mut waiting = lone.fold(0, |bits, (port, _)| bits | 1 << port);
         for (_, any) in several.iter() {
             waiting |= any;
-            // Mostly the first waits for all ports.
+            // Mostly the first one waits for all ports.
             if waiting.count_ones() as usize == ports.len() {
                 break;
             }
@@ -114,7 +115,7 @@ impl Scheduler {
         qp
     }
 
-    /// All that wait for ports: what is known of these has changed. They are to be made ready.
+    /// Empties the queues of all ports, after a change of ports. The caller must make the returned queue pairs ready.
     pub(crate) fn take_waiting(&mut self) -> Vec<QpNum> {
         self.waiting = 0;
         let Queues { ports, several, .. } = &mut *self.queues;
@@ -122,8 +123,8 @@ impl Scheduler {
         lone.chain(several.drain(..).map(|(qp, _)| qp)).collect()
     }
 
-    /// Takes out the next queue pair. Those that waited for a port which is now open come first: they have been
-    /// through the ready queue.
+    /// Removes and returns the next queue pair. Those that waited for a port which is now open come first, because
+    /// they have already been through the ready queue.
     #[inline]
     pub(crate) fn next(&mut self, gate: Gate) -> Option<QpNum> {
         let open = self.waiting & gate.data_ports;
@@ -138,19 +139,19 @@ impl Scheduler {
         Some(qp)
     }
 
-    /// The queue pair that is next if all ports are open.
+    /// Next queue pair if all ports are open.
     #[inline]
     pub(crate) fn peek(&self) -> Option<QpNum> {
         (self.ready > 0).then_some(self.first)
     }
 
-    /// Whether any queue pair is in a queue.
+    /// Returns true if any queue pair is in a queue.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         self.waiting != 0 || self.ready != 0
     }
 
-    /// How often `qp` is in the ready queue and in the queues of ports.
+    /// Number of entries of `qp` in the ready queue, and in the queues of ports.
     pub(crate) fn count(&self, qp: QpNum) -> (usize, usize) {
         let count = |queue: &VecDeque<QpNum>| queue.iter().filter(|&&other| other == qp).count();
         let first = usize::from(self.ready > 0 && self.first == qp);

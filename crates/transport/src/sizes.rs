@@ -1,18 +1,18 @@
-//! Wire bytes of the packets that are sent most, worked out once.
+//! Wire bytes of the most frequent packets, computed once.
 
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, Segment};
 
 use crate::config::EndpointConfig;
 
-/// What acknowledgements and full packets take on a link. What a packet takes depends on its kind, its payload and
-/// whether it is the first or the last of its message, so those between the two are all alike.
+/// Wire bytes of acknowledgements and of full packets. They depend on a packet's kind, its payload, and its position
+/// as first or last packet of the message, so all middle packets are alike.
 #[derive(Debug)]
 pub(crate) struct Sizes {
     ack: u16,
     /// Payload of a full packet.
     full: u16,
-    /// Packets that are neither the first nor the last of their message, by [`Operation`].
+    /// Wire bytes of full packets that are neither the first nor the last of their message, by [`Operation`].
     middle: [u16; 6],
 }
 
@@ -67,7 +67,7 @@ impl Sizes {
         }
     }
 
-    /// As [`Framing::wire_bytes`], for a control packet.
+    /// Equals [`Framing::wire_bytes`] for a control packet.
     #[inline(always)]
     pub(crate) fn of_control(&self, framing: Framing, segment: &Segment) -> u32 {
         match segment.body {
@@ -79,7 +79,7 @@ impl Sizes {
         }
     }
 
-    /// As [`Framing::wire_bytes`], for a data packet.
+    /// Equals [`Framing::wire_bytes`] for a data packet.
     #[inline(always)]
     pub(crate) fn of_data(&self, framing: Framing, data: &Data) -> u32 {
         if (data.offset == 0) | data.last | (data.len != self.full) {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use pathweave_units::HostId;
 
-    /// Against the framing itself: which packets are alike is its affair.
+    /// Compares with the framing itself, which defines the packets that are alike.
     #[test]
     fn sizes_are_those_of_the_framing() {
         for framing in [Framing::Rocev2, Framing::Ns3, Framing::Pathweave] {

@@ -6,35 +6,35 @@ use alloc::vec::Vec;
 
 use pathweave_units::QpNum;
 
-/// Slot in the low bits, generation in the high ones, 24 bits in all as on the wire: a late packet for a queue
-/// pair that was destroyed does not reach the one that took its slot.
+/// A queue pair number has 24 bits, as on the wire: the slot in the low bits, a generation in the high ones. The
+/// generation keeps late packets of a destroyed queue pair from reaching the one that reuses its slot.
 const SLOT_BITS: u32 = 18;
 const GENERATIONS: u32 = 1 << (24 - SLOT_BITS);
-/// QPs 0 and 1 are InfiniBand's management queue pairs.
+/// First number of a queue pair: 0 and 1 are InfiniBand's management queue pairs.
 const FIRST: u32 = 2;
 
-/// What has a number of its own.
+/// A value that knows its own number.
 pub(crate) trait Numbered {
-    /// The number it was made for.
+    /// Number under which the value was created.
     fn number(&self) -> QpNum;
 }
 
-/// The generation of what is there is known from its number, so that a look-up touches nothing else.
+/// A slot of the slab. The number of a stored value contains its generation, so a look-up reads nothing else.
 #[derive(Debug)]
 pub(crate) enum Slot<T> {
     Taken(T),
     Free { generation: u32 },
 }
 
-/// The place of a number that is not in use.
+/// Entry of `places` for a number that is not in use.
 const NOWHERE: u32 = u32::MAX;
 
-/// Values by [`QpNum`]. Freed slots are reused oldest first, so that generations last.
+/// Values by [`QpNum`]. Freed slots are reused oldest first, so that generations wrap as late as possible.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// Where the values of given numbers are, by number; empty where the slab numbers its values itself.
+    /// Slot of each number that the caller chose; empty if the slab chooses the numbers itself.
     places: Vec<u32>,
     /// Allocated when the first slot is freed.
     #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
@@ -46,12 +46,12 @@ impl<T: Numbered> Slab<T> {
         Slab { slots: Vec::new(), places: Vec::new(), free: None }
     }
 
-    /// Bytes of its places, taken or not.
+    /// Bytes of all slots, used or free.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<T>>() + self.places.capacity() * size_of::<u32>()
     }
 
-    /// Puts in what `make` builds for its number; `None` when all 2^18 - 2 slots are taken.
+    /// Inserts the value that `make` builds for its number. Returns `None` if all 2^18 - 2 slots are in use.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(QpNum) -> T) -> Option<QpNum> {
         let (index, generation) = self.take_slot()?;
         let number = QpNum(generation << SLOT_BITS | (index + FIRST));
@@ -59,8 +59,8 @@ impl<T: Numbered> Slab<T> {
         Some(number)
     }
 
-    /// Puts in what `make` builds for this number, from 2 up; `None` when all slots are taken. Panics if the number is in
-    /// use. A slab has given numbers only, or its own only.
+    /// Inserts the value that `make` builds under `number`, which is at least 2. Returns `None` if all slots are in
+    /// use. Panics if the number is in use. In one slab, either the caller chooses all numbers or the slab does.
     pub(crate) fn insert_as(&mut self, number: QpNum, make: impl FnOnce() -> T) -> Option<()> {
         let (index, _) = self.take_slot()?;
         let entry = number.0 as usize;
@@ -73,7 +73,7 @@ impl<T: Numbered> Slab<T> {
         Some(())
     }
 
-    /// A free slot and its generation.
+    /// Takes a free slot. Returns its index and generation.
     fn take_slot(&mut self) -> Option<(u32, u32)> {
         let index = match self.free.as_mut().and_then(|free| free.pop_front()) {
             Some(index) => index,
@@ -97,7 +97,7 @@ impl<T: Numbered> Slab<T> {
         }
     }
 
-    /// Where the value of this number is, if it is; it need not be the number's and is not looked at.
+    /// Returns the slot for this number without reading it. The slot may be free or hold another number.
     #[inline]
     pub(crate) fn place(&self, number: QpNum) -> Option<&Slot<T>> {
         self.slots.get(self.index(number))

@@ -5,24 +5,24 @@ use core::cmp::Reverse;
 
 use pathweave_units::{QpNum, Time};
 
-/// Why a queue pair wants to be woken.
+/// Reason why a queue pair must be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum TimerKind {
-    /// A packet in flight, or a READ asked for, may have been lost.
+    /// A packet in flight, or a requested READ response, may have been lost.
     Retransmit,
-    /// An acknowledgement was held back and must leave, or packets announced to be late are due.
+    /// A delayed acknowledgement must leave, or packets that were announced as late are due.
     DelayedAck,
-    /// The policy granted a packet for this instant.
+    /// The policy granted a packet for this time.
     Pacing,
-    /// The policy's own.
+    /// The timer of the policy.
     Policy,
     /// The back-off after "receiver not ready" ends.
     RnrBackoff,
     /// A path to some host may have been silent for too long (recovery by path order). Belongs to no queue pair: its
-    /// number is 0, which none has.
+    /// number is 0, which no queue pair has.
     PathOrder,
-    /// It is time for a grant of credit, or to ask for some. Belongs to no queue pair, as the last one.
+    /// A grant of credit or a request for credit is due. Belongs to no queue pair, as above.
     Credit,
 }
 
@@ -38,19 +38,20 @@ const ALL: [TimerKind; KINDS + 2] = [
     TimerKind::Credit,
 ];
 
-/// For each timer of a queue pair, when the heap will wake it: [`Time::MAX`] if it will not. Re-arming for later
-/// leaves the heap alone: the timer fires early, sees that it is early and is armed for the rest.
+/// For each timer of a queue pair, the time at which the heap will fire it, or [`Time::MAX`] if it is not armed.
+/// Re-arming for a later time leaves the heap unchanged: the timer fires early, detects that, and is armed for the
+/// rest.
 #[derive(Debug)]
 pub(crate) struct Armed([Time; KINDS]);
 
 impl Armed {
     pub(crate) const NONE: Armed = Armed([Time::MAX; KINDS]);
 
-    /// Whether the heap will wake this timer.
+    /// Returns true if the timer is in the heap.
     pub(crate) fn is_armed(&self, kind: TimerKind) -> bool {
         self.0[kind as usize] != Time::MAX
     }
-    /// A heap entry has come up: true if it is the one this timer waits for, which is then no longer armed.
+    /// Disarms the timer if `at` is its time, and returns true. Returns false for a stale heap entry.
     pub(crate) fn take(&mut self, at: Time, kind: TimerKind) -> bool {
         let armed = &mut self.0[kind as usize];
         let current = *armed == at;
@@ -61,12 +62,12 @@ impl Armed {
     }
 }
 
-/// The heap of wake-ups. Ties go by queue pair, then kind, so that the order never depends on the heap's history.
+/// Heap of timers. Ties are ordered by queue pair, then kind, so that the order never depends on the heap's history.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Timers {
-    /// When the first entry of the heap is due, [`Time::MAX`] without one: asked for far more often than it changes,
-    /// and here it costs no access to the heap's memory.
+    /// Time of the first entry of the heap, or [`Time::MAX`] if it is empty. The time is read far more often than it
+    /// changes; this copy costs no access to the heap's memory.
     next: Time,
     heap: BinaryHeap<Reverse<(Time, u32)>>,
 }
@@ -75,7 +76,7 @@ impl Timers {
     pub(crate) const fn new() -> Self {
         Timers { next: Time::MAX, heap: BinaryHeap::new() }
     }
-    /// Wakes `kind` of `qp` at `at` or before.
+    /// Arms `kind` of `qp` for `at`, unless it is armed for an earlier time.
     #[inline]
     pub(crate) fn arm(&mut self, armed: &mut Armed, qp: QpNum, kind: TimerKind, at: Time) {
         let current = &mut armed.0[kind as usize];
@@ -85,23 +86,23 @@ impl Timers {
             self.heap.push(Reverse((at, qp.0 << 3 | kind as u32)));
         }
     }
-    /// Wakes the endpoint itself at `at`, for what belongs to no queue pair.
+    /// Arms a timer of the endpoint itself for `at`.
     pub(crate) fn arm_endpoint(&mut self, kind: TimerKind, at: Time) {
         debug_assert!(kind as usize >= KINDS, "{kind:?} belongs to a queue pair");
         self.next = self.next.min(at);
         self.heap.push(Reverse((at, kind as u32)));
     }
-    /// The next wake-up; it may turn out to be early or void.
+    /// Time of the next entry, which may turn out to be early or stale.
     #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         (self.next != Time::MAX).then_some(self.next)
     }
-    /// The same, with whom it wakes and why.
+    /// Next entry: time, queue pair and kind.
     pub(crate) fn peek(&self) -> Option<(Time, QpNum, TimerKind)> {
         let &Reverse((at, key)) = self.heap.peek()?;
         Some((at, QpNum(key >> 3), ALL[(key & 7) as usize]))
     }
-    /// The next wake-up due at `now`.
+    /// Removes and returns the next entry if it is due at `now`.
     pub(crate) fn pop(&mut self, now: Time) -> Option<(Time, QpNum, TimerKind)> {
         let next = self.peek().filter(|(at, ..)| *at <= now)?;
         self.heap.pop();

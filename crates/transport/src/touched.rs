@@ -1,4 +1,4 @@
-//! What each kind of call touches of an endpoint and its queue pairs, for a driver that loads it ahead.
+//! Cache lines of an endpoint and its queue pairs that each kind of call touches, for a driver that prefetches them.
 
 use core::mem::offset_of;
 
@@ -15,9 +15,9 @@ const fn line(offset: usize) -> usize {
     offset / LINE_BYTES
 }
 
-/// Cache lines that are touched.
+/// Indices of the cache lines that each kind of call touches.
 impl<P> Qp<P> {
-    /// To send a packet.
+    /// Lines for sending a packet.
     const TO_SEND: [usize; 8] = [
         0,
         1,
@@ -28,7 +28,7 @@ impl<P> Qp<P> {
         line(offset_of!(Self, policy)),
         line(offset_of!(Self, policy)) + 1,
     ];
-    /// To take in a data packet.
+    /// Lines for receiving a data packet.
     const DATA: [usize; 7] = [
         0,
         line(offset_of!(Self, counters.data_received)),
@@ -38,7 +38,7 @@ impl<P> Qp<P> {
         line(offset_of!(Self, receive.reorder)),
         line(offset_of!(Self, receive.cnp)),
     ];
-    /// To take in anything else.
+    /// Lines for receiving any other packet.
     const ANSWER: [usize; 5] = [
         0,
         1,
@@ -49,13 +49,14 @@ impl<P> Qp<P> {
 }
 
 impl<P: Policy> Endpoint<P> {
-    /// What any call touches first.
+    /// Prefetches the lines that every call touches first.
     #[inline]
     pub fn warm_endpoint(&self, cache: &mut impl Warm) {
         (0..Self::HOT_LINES).for_each(|line| cache.warm(self, line));
     }
 
-    /// What a packet that arrives will touch, once [`Endpoint::warm_endpoint`] has taken effect.
+    /// Prefetches the queue pair that an arriving packet will touch, once [`Endpoint::warm_endpoint`] has taken
+    /// effect.
     #[inline]
     pub fn warm_packet(&self, segment: &Segment, cache: &mut impl Warm) {
         if let Some(place) = self.place_of(segment.dst_qp) {
@@ -66,7 +67,8 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// What it will touch beyond the queue pair, once [`Endpoint::warm_packet`] has taken effect.
+    /// Prefetches the state outside the queue pair that the packet will touch, once [`Endpoint::warm_packet`] has
+    /// taken effect.
     #[inline]
     pub fn warm_depths(&self, segment: &Segment, cache: &mut impl Warm) {
         let Some(Slot::Taken(qp)) = self.place_of(segment.dst_qp) else { return };
@@ -77,8 +79,8 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// What the next data packet to be sent will touch beyond the queue pair, once [`Endpoint::warm_next`] has taken
-    /// effect.
+    /// Prefetches the state outside the queue pair that the next data packet to be sent will touch, once
+    /// [`Endpoint::warm_next`] has taken effect.
     #[inline]
     pub fn warm_next_depths(&self, cache: &mut impl Warm) {
         if let Some(Slot::Taken(qp)) = self.next_ready().and_then(|qp| self.place_of(qp)) {
@@ -86,7 +88,8 @@ impl<P: Policy> Endpoint<P> {
         }
     }
 
-    /// What the next data packet to be sent will touch, once [`Endpoint::warm_endpoint`] has taken effect.
+    /// Prefetches the queue pair of the next data packet to be sent, once [`Endpoint::warm_endpoint`] has taken
+    /// effect.
     #[inline]
     pub fn warm_next(&self, cache: &mut impl Warm) {
         if let Some(place) = self.next_ready().and_then(|qp| self.place_of(qp)) {

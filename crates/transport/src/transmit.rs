@@ -1,11 +1,11 @@
-//! What goes in and out of an endpoint besides events: packets and places for their payload.
+//! Packets to send, and positions of their payload at both ends.
 
 use pathweave_units::HostId;
 use pathweave_wire::{Body, Segment};
 
 use crate::work::Buffer;
 
-/// What the driver can send now.
+/// NIC ports by which the driver can send data now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// Bit i: NIC port i is free, so data may leave by it now.
@@ -13,12 +13,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Control packets only; every port is busy with data.
+    /// Control packets only: every port is busy with data.
     pub const CONTROL: Gate = Gate { data_ports: 0 };
     /// Every port is free.
     pub const OPEN: Gate = Gate { data_ports: u64::MAX };
 
-    /// Data may leave by this port alone.
+    /// Opens this port alone for data.
     pub const fn port(port: u8) -> Gate {
         Gate { data_ports: 1 << port }
     }
@@ -27,57 +27,57 @@ impl Gate {
 /// A packet to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// The host it goes to.
+    /// Destination host.
     pub to: HostId,
-    /// NIC port it leaves by ([`PortSet`](pathweave_policy::PortSet)).
+    /// NIC port by which the packet leaves ([`PortSet`](pathweave_policy::PortSet)).
     pub port: u8,
-    /// Its traffic class.
+    /// Traffic class.
     pub class: Class,
-    /// Whether switches may mark it Congestion Experienced instead of dropping it (ECT set).
+    /// True if switches may mark the packet Congestion Experienced instead of dropping it (ECT set).
     pub ecn_capable: bool,
-    /// Bytes it takes on the link, gaps included.
+    /// Bytes that the packet occupies on the link, gaps included.
     pub wire_bytes: u32,
     /// The packet.
     pub segment: Segment,
-    /// The payload to put behind its headers; `None` where it carries none.
+    /// Payload to put behind the headers, or `None` if the packet carries none.
     pub payload: Option<PayloadRef>,
 }
 
 /// Traffic class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// ACK, NACK, CNP, answer to a question: small, and others wait for them.
+    /// ACK, NACK, CNP or answer to a question: small packets that others wait for.
     Control,
-    /// Data, and questions of schemes that measure what data meets.
+    /// Data, and questions of schemes that measure the queues of data.
     Data,
 }
 
 impl Transmit {
-    /// Whether it answers a packet, and so goes back over the links of that.
+    /// Returns true if the packet answers another one, so that it returns over the links of that packet.
     pub fn is_answer(&self) -> bool {
         self.class == Class::Control
             && !matches!(&self.segment.body, Body::Control(control) if control.is_question())
     }
 }
 
-/// Payload to be read from the application's memory.
+/// Position of payload to be read from the application's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadRef {
-    /// The buffer given in the work request or memory region.
+    /// Buffer given in the work request or memory region.
     pub buffer: Buffer,
-    /// Where in the buffer, in bytes.
+    /// Offset in the buffer, in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u16,
 }
 
-/// Where the payload of a packet that arrived goes.
+/// Position for the payload of a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// The buffer given in the receive, work request or memory region.
+    /// Buffer given in the receive, work request or memory region.
     pub buffer: Buffer,
-    /// Where in the buffer, in bytes.
+    /// Offset in the buffer, in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u16,
 }

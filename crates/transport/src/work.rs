@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint.
+//! Requests of an application to an endpoint.
 
 use core::fmt;
 
@@ -12,72 +12,72 @@ pub struct Buffer(pub u64);
 /// A request to send, write or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkRequest {
-    /// Returned in the completion.
+    /// Identifier returned in the completion.
     pub wr_id: u64,
-    /// What to do.
+    /// Operation.
     pub op: Op,
-    /// Where the bytes come from; for a READ, where they go.
+    /// Local memory: the source of the bytes, or the destination of a READ.
     pub local: Buffer,
-    /// How many bytes, up to [`MAX_MESSAGE_BYTES`].
+    /// Number of bytes, up to [`MAX_MESSAGE_BYTES`].
     pub len: u64,
 }
 
-/// What a work request does.
+/// Operation of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// To the next receive of the other end.
+    /// Sends to the next receive of the peer.
     Send,
-    /// To the next receive of the other end, with an immediate.
+    /// Sends to the next receive of the peer, with an immediate.
     SendImm {
-        /// Delivered with the receive completion.
+        /// Immediate, delivered with the receive completion.
         imm: u32,
     },
-    /// To the other end's memory.
+    /// Writes to the peer's memory.
     Write {
-        /// Key of its memory region.
+        /// Key of the peer's memory region.
         rkey: u64,
         /// Address within the region.
         remote_addr: u64,
     },
-    /// To the other end's memory; consumes a receive to deliver an immediate.
+    /// Writes to the peer's memory and consumes a receive to deliver an immediate.
     WriteImm {
-        /// Key of its memory region.
+        /// Key of the peer's memory region.
         rkey: u64,
         /// Address within the region.
         remote_addr: u64,
-        /// Delivered with the receive completion.
+        /// Immediate, delivered with the receive completion.
         imm: u32,
     },
-    /// From the other end's memory.
+    /// Reads the peer's memory.
     Read {
-        /// Key of its memory region.
+        /// Key of the peer's memory region.
         rkey: u64,
         /// Address within the region.
         remote_addr: u64,
     },
 }
 
-/// A buffer for one message of the other end.
+/// A buffer for one message of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvRequest {
-    /// Returned in the completion.
+    /// Identifier returned in the completion.
     pub wr_id: u64,
-    /// Where the message goes.
+    /// Destination of the message.
     pub buffer: Buffer,
-    /// Room in bytes; a longer message fails the queue pair.
+    /// Size of the buffer in bytes. A longer message fails the queue pair.
     pub len: u64,
 }
 
-/// Why a call with a queue pair number was refused.
+/// Reason why a call with a queue pair number was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {
-    /// No such queue pair, or it has been destroyed.
+    /// The queue pair does not exist, or no longer.
     UnknownQp,
-    /// The queue pair has failed; destroy it and make a new one.
+    /// The queue pair has failed. Destroy it and create a new one.
     QpFailed,
-    /// More than [`MAX_MESSAGE_BYTES`].
+    /// The message has more than [`MAX_MESSAGE_BYTES`].
     TooLong {
-        /// The length asked for.
+        /// Requested length.
         len: u64,
     },
 }
@@ -95,8 +95,9 @@ impl fmt::Display for PostError {
 }
 impl core::error::Error for PostError {}
 
-/// Bytes of part `part` of `parts` of a message that is divided over as many queue pairs: as even as can be, the first
-/// ones a byte longer. What a part of a shorter message takes also fits that part of a longer one.
+/// Returns the bytes of part `part` of a message of `size` bytes that is divided over `parts` queue pairs. Parts are
+/// as even as possible; the first ones are one byte longer. A buffer for a part of a message also fits that part of
+/// any shorter one.
 pub const fn part_bytes(size: u64, part: u64, parts: u64) -> u64 {
     size / parts + (part < size % parts) as u64
 }

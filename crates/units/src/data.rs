@@ -19,27 +19,27 @@ pub struct Rate(u64);
 pub struct Bytes(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// A rate of zero.
     pub const ZERO: Rate = Rate(0);
 
-    /// A rate from bits per second.
+    /// Creates a rate from bits per second.
     pub const fn from_bps(bps: u64) -> Self {
         Rate(bps)
     }
-    /// A rate from megabits (10^6 bits) per second.
+    /// Creates a rate from megabits (10^6 bits) per second.
     pub const fn from_mbps(mbps: u64) -> Self {
         Rate(mbps * 1_000_000)
     }
-    /// A rate from gigabits (10^9 bits) per second.
+    /// Creates a rate from gigabits (10^9 bits) per second.
     pub const fn from_gbps(gbps: u64) -> Self {
         Rate(gbps * 1_000_000_000)
     }
-    /// Bits per second.
+    /// Returns the bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// Time to move `bytes` at this rate, rounded up to a whole picosecond: the last bit is on the
-    /// wire when it is over. [`Duration::MAX`] at rate zero.
+    /// Returns the time to send `bytes` at this rate, rounded up to a whole picosecond, so that the last bit is sent
+    /// by its end. [`Duration::MAX`] at rate zero.
     pub const fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -51,16 +51,16 @@ impl Rate {
         let ps = (bytes as u128 * 8 * PS_PER_SECOND).div_ceil(self.0 as u128);
         Duration::from_ps(if ps > u64::MAX as u128 { u64::MAX } else { ps as u64 })
     }
-    /// Whole bytes this rate moves in `span`, rounded down.
+    /// Returns the whole bytes sent at this rate in `span`, rounded down.
     pub const fn bytes_in(self, span: Duration) -> u64 {
         (self.0 as u128 * span.as_ps() as u128 / (8 * PS_PER_SECOND)) as u64
     }
-    /// This rate times a non-negative factor, rounded to the nearest bit per second.
+    /// Returns this rate times a non-negative factor, rounded to the nearest bit per second.
     pub fn scale(self, factor: f64) -> Rate {
         debug_assert!(factor >= 0.0, "a rate cannot be scaled by {factor}");
         Rate((self.0 as f64 * factor + 0.5) as u64)
     }
-    /// The sum, or the largest rate where that would overflow.
+    /// Returns the sum, or the largest rate if the sum overflows.
     pub const fn saturating_add(self, other: Rate) -> Rate {
         Rate(self.0.saturating_add(other.0))
     }
@@ -70,23 +70,23 @@ impl Bytes {
     /// No data.
     pub const ZERO: Bytes = Bytes(0);
 
-    /// An amount from bytes.
+    /// Creates an amount from bytes.
     pub const fn new(bytes: u64) -> Self {
         Bytes(bytes)
     }
-    /// An amount from kilobytes of 1,000 bytes.
+    /// Creates an amount from kilobytes of 1,000 bytes.
     pub const fn from_kb(kb: u64) -> Self {
         Bytes(kb * 1_000)
     }
-    /// An amount from megabytes of 1,000,000 bytes.
+    /// Creates an amount from megabytes of 1,000,000 bytes.
     pub const fn from_mb(mb: u64) -> Self {
         Bytes(mb * 1_000_000)
     }
-    /// Bytes.
+    /// Returns the number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// The difference, or zero where `other` is more.
+    /// Returns the difference, or zero if `other` is more.
     pub const fn saturating_sub(self, other: Bytes) -> Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
@@ -126,7 +126,7 @@ impl Sum for Bytes {
     }
 }
 
-/// The largest decimal multiple in which the value is whole, so that the text parses back exactly.
+/// Writes the value in the largest decimal multiple in which it is whole, so that the text parses back exactly.
 fn write_decimal(value: u64, unit: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (scale, prefix) in [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "K")] {
         if value > 0 && value.is_multiple_of(scale) {

@@ -9,7 +9,7 @@ macro_rules! id {
         #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
         pub struct $name(pub $inner);
         impl $name {
-            /// The identifier as an index.
+            /// Returns the identifier as an index.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -32,8 +32,8 @@ id!(
     HostId(u32)
 );
 id!(
-    /// What a source can select: an index into the paths of a queue pair. It becomes the UDP source
-    /// port (entropy for ECMP) or names an explicit source route.
+    /// A path that a source can select: an index into the paths of a queue pair. It becomes the UDP source port
+    /// (entropy for ECMP) or names an explicit source route.
     PathId(u16)
 );
 id!(

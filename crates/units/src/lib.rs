@@ -1,9 +1,8 @@
-//! The vocabulary every other crate speaks: [`Time`] and [`Duration`] in integer picoseconds,
-//! [`Rate`] in bits per second, [`Bytes`], identifiers, seeded random streams, and
-//! [`nearest`], the rule behind every "did you mean".
+//! Basic types of all other crates: [`Time`] and [`Duration`] in integer picoseconds, [`Rate`] in bits per second,
+//! [`Bytes`], identifiers, seeded random streams, and [`nearest`], the rule behind every "did you mean".
 //!
-//! Nothing here knows a clock. Arithmetic is integer and panics on overflow in debug builds;
-//! time never runs backwards, so subtracting a later [`Time`] from an earlier one panics in every
+//! Nothing here reads a clock. Arithmetic is integer and panics on overflow in debug builds. Time never runs
+//! backwards, so subtracting a later [`Time`] from an earlier one panics in every build rather than wrapping.
 //! build rather than wrapping.
 #![no_std]
 

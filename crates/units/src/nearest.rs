@@ -1,18 +1,18 @@
-//! "Did you mean ...?": the one rule that answers an unknown name with the nearest one that exists, and its words.
+//! "Did you mean ...?": suggests the nearest existing name for an unknown one, and words the suggestion.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Longest name that is looked at, in characters. What is longer is no slip of the pen, and comparing takes the product
-/// of both lengths.
+/// Longest name that is compared, in characters. A longer one is hardly a typing error, and the comparison takes time
+/// in proportion to the product of both lengths.
 const LONGEST: usize = 64;
 
-/// The candidate closest to `name`, if one is close enough to be what was meant; of equals the first.
+/// Returns the candidate closest to `name`, if one is close enough to be what was meant; of equals the first.
 ///
-/// Close is what a third of the letters at most have to be changed for, added, left out, or swapped with their neighbours.
-/// Case and the choice between `-` and `_` cost nothing. A name that was cut short ("tree" for "fat-tree") counts as close
-/// where nothing else does.
+/// A candidate is close if at most a third of its letters need to be changed, added, left out, or swapped with an
+/// adjacent one. Case and the choice between `-` and `_` cost nothing. A truncated name ("tree" for "fat-tree")
+/// counts as close only if no other candidate does.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = plain(name)?;
     let mut best: Option<(usize, &'a str)> = None;
@@ -27,23 +27,23 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// The end of an error text that names what was meant ([`nearest`]); nothing where that is unknown.
+/// Returns the end of an error message, with the suggestion of [`nearest`]; empty without a suggestion.
 pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
 }
 
-/// The letters that are compared; nothing of a name that is too long.
+/// Normalizes a name for the comparison; `None` if it is too long.
 fn plain(text: &str) -> Option<Vec<char>> {
     let letters = || text.chars().flat_map(char::to_lowercase).map(|c| if c == '_' { '-' } else { c });
     (letters().take(LONGEST + 1).count() <= LONGEST).then(|| letters().collect())
 }
 
-/// How far a candidate is from a name; nothing where it is too far to have been meant.
+/// Returns the distance between a candidate and a name; `None` if the candidate is too far.
 fn score(name: &[char], other: &[char]) -> Option<usize> {
-    /// What is only cut short comes after every slip.
+    /// Score above which a candidate is a completion of a truncated name: more than any number of edits.
     const CUT_SHORT: usize = 2 * LONGEST;
     let longest = name.len().max(other.len());
-    // Each letter more or less is an edit.
+    // Each letter of difference in length is an edit.
     if name.len().abs_diff(other.len()) * 3 <= longest {
         let edits = edits(name, other);
         if edits * 3 <= longest {
@@ -56,8 +56,8 @@ fn score(name: &[char], other: &[char]) -> Option<usize> {
     cut_short.then_some(CUT_SHORT + longest)
 }
 
-/// Letters to change, add, leave out or swap with the next to make one word of the other (Damerau and Levenshtein, each
-/// place edited once).
+/// Returns the edits that turn one word into the other: letters to change, add, leave out or swap with the next
+/// (restricted Damerau-Levenshtein distance, each position edited once).
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,19 +1,19 @@
-//! Text to values: "100Gbps", "1.5us", "8MB". A unit is always required, so that no number in a
-//! scenario file can be read in the wrong one.
+//! Parsing of values with a unit: "100Gbps", "1.5us", "8MB". A unit is always required, so that no number in a
+//! scenario file can be read in the wrong unit.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::{Bytes, Duration, Rate};
 
-/// Why a text is not a value with a unit.
+/// Error of a text that is not a value with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseUnitError {
-    /// No digits at the start, or a malformed number.
+    /// The text has no digits at the start, or a malformed number.
     Number(&'static [(&'static str, u64)]),
-    /// A number without a known unit behind it.
+    /// The number has no known unit after it.
     Unit(&'static [(&'static str, u64)]),
-    /// More than the type can hold, or finer than its resolution.
+    /// The value exceeds the type, or is finer than its resolution.
     Range,
 }
 
@@ -51,14 +51,14 @@ const SIZE_UNITS: &[(&str, u64)] = &[
     ("TB", 1_000_000_000_000),
 ];
 
-/// Case does not matter, save that of the letter b: "b" is a bit and "B" a byte, so that "10GBps" is not 10 Gbps and
-/// "8Mb" is not 8 MB.
+/// Returns true if `unit` spells `name`. Case does not matter, except that of the letter b: "b" is a bit and "B" a
+/// byte, so "10GBps" is not 10 Gbps and "8Mb" is not 8 MB.
 fn is_spelling_of(unit: &str, name: &str) -> bool {
     unit.eq_ignore_ascii_case(name)
         && unit.bytes().zip(name.bytes()).all(|(a, b)| a == b || !matches!(a, b'b' | b'B'))
 }
 
-/// `digits[.digits] unit`, exactly: a value that is not a whole number of the smallest unit is refused.
+/// Parses `digits[.digits] unit` exactly. Rejects a value that is not a whole number of the smallest unit.
 fn parse(text: &str, units: &'static [(&'static str, u64)]) -> Result<u64, ParseUnitError> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -70,7 +70,7 @@ fn parse(text: &str, units: &'static [(&'static str, u64)]) -> Result<u64, Parse
     }
     let scale =
         units.iter().find(|(name, _)| is_spelling_of(unit, name)).ok_or(ParseUnitError::Unit(units))?.1;
-    // The number as an integer over a power of ten, so that the division at the end shows a remainder.
+    // The number as an integer over a power of ten, so that the final division shows a remainder.
     let (mut value, mut divisor): (u128, u128) = (0, 1);
     for (part, is_fraction) in [(whole, false), (fraction, true)] {
         for b in part.bytes().filter(|&b| b != b'_') {

@@ -9,34 +9,33 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream of one component of a run. `component` names the kind ("nic", "red", ...),
-    /// `index` tells components of a kind apart.
+    /// Creates the stream of one component of a run. `component` names the kind ("nic", "red", ...), `index`
+    /// distinguishes the components of a kind.
     pub fn for_component(run_seed: u64, component: &str, index: u64) -> Self {
         Rng(Xoshiro256PlusPlus::seed_from_u64(derive_seed(run_seed, component, index)))
     }
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
-    /// A number in `0..n`, by multiplication (its bias is below 2^-32 for every `n`). Panics if
-    /// `n` is 0.
+    /// Returns a number in `0..n`, by multiplication (its bias is below 2^-32 for every `n`). Panics if `n` is 0.
     #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "nothing to choose from");
         (((self.0.next_u64() >> 32) * u64::from(n)) >> 32) as u32
     }
-    /// A real number in `[0, 1)` with 53 random bits.
+    /// Returns a real number in `[0, 1)` with 53 random bits.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
-    /// True with probability `p`; draws nothing when the answer is certain.
+    /// Returns true with probability `p`. Draws no random number if `p` is at most 0 or at least 1.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         p > 0.0 && (p >= 1.0 || self.unit_f64() < p)
     }
-    /// Puts `items` in random order (Fisher-Yates).
+    /// Shuffles `items` (Fisher-Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             let j = self.below(u32::try_from(i + 1).expect("more than 2^32 items")) as usize;
@@ -45,7 +44,7 @@ impl Rng {
     }
 }
 
-/// The seed of a component's stream: a hash (FNV-1a, then [`mix64`]) of run seed, kind and index.
+/// Returns the seed of a component's stream: a hash (FNV-1a, then [`mix64`]) of run seed, kind and index.
 pub fn derive_seed(run_seed: u64, component: &str, index: u64) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in component.bytes() {
@@ -54,8 +53,8 @@ pub fn derive_seed(run_seed: u64, component: &str, index: u64) -> u64 {
     mix64(mix64(run_seed ^ hash).wrapping_add(index))
 }
 
-/// A bijective 64-bit mixer (the finaliser of SplitMix64; Steele, Lea and Flood, 2014): every input
-/// bit changes every output bit with probability near one half. Used for ECMP hashes and seeds.
+/// A bijective 64-bit mixer (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). Every input bit changes every
+/// output bit with probability near one half. Used for ECMP hashes and seeds.
 #[inline]
 pub const fn mix64(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

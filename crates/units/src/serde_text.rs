@@ -1,4 +1,4 @@
-//! Units in configuration files are texts with a unit ("100Gbps"), never bare numbers.
+//! Serialization of units: configuration files hold texts with a unit ("100Gbps"), never bare numbers.
 
 use core::fmt;
 use core::marker::PhantomData;

@@ -1,32 +1,33 @@
-//! How packets are spread over paths, for models that have no packets.
+//! Spreading of packets over paths, for models without packets.
 
-/// How packets are spread over paths: by hosts, or by switches.
+/// Spreading of packets over paths, by hosts or by switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Spread {
-    /// All those of a queue pair take one path as long as it lives.
+    /// All packets of a queue pair take one path for its whole life.
     OnePath,
-    /// All those of a message take one path, chosen when the message begins.
+    /// All packets of a message take one path, chosen when the message begins.
     PathAMessage,
-    /// Each takes any path, all alike likely; so some collide.
+    /// Each packet takes a random path, all with equal probability, so that packets collide.
     Random,
-    /// As many take each path, and each takes one that it finds free.
+    /// Each path gets an equal number of packets, and each packet takes a free path.
     Even,
-    /// More take a path that can carry more at the time, at random; so some collide.
+    /// Each packet takes a random path with probability in proportion to the path's current capacity, so that packets
+    /// collide.
     ByCapacity,
-    /// More take a path that can carry more at the time, and each takes one that it finds free.
+    /// Each path gets packets in proportion to its current capacity, and each packet takes a free path.
     Balanced,
 }
 
 impl Spread {
-    /// Whether all packets of a message take one path.
+    /// Returns true if all packets of a message take one path.
     pub const fn is_single(self) -> bool {
         matches!(self, Spread::OnePath | Spread::PathAMessage)
     }
-    /// Whether more take a path that can carry more.
+    /// Returns true if shares are in proportion to the paths' capacity.
     pub const fn is_by_capacity(self) -> bool {
         matches!(self, Spread::ByCapacity | Spread::Balanced)
     }
-    /// Whether packets collide that are spread at random.
+    /// Returns true if packets are spread at random and thus collide.
     pub const fn is_random(self) -> bool {
         matches!(self, Spread::Random | Spread::ByCapacity)
     }

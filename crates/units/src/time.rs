@@ -21,82 +21,82 @@ impl Time {
     /// Later than every instant a run can reach; means "never".
     pub const MAX: Time = Time(u64::MAX);
 
-    /// An instant from picoseconds since the start.
+    /// Creates an instant from picoseconds since the start.
     pub const fn from_ps(ps: u64) -> Self {
         Time(ps)
     }
-    /// An instant from nanoseconds since the start.
+    /// Creates an instant from nanoseconds since the start.
     pub const fn from_ns(ns: u64) -> Self {
         Time(ns * 1_000)
     }
-    /// An instant from microseconds since the start.
+    /// Creates an instant from microseconds since the start.
     pub const fn from_us(us: u64) -> Self {
         Time(us * 1_000_000)
     }
-    /// Picoseconds since the start.
+    /// Returns the picoseconds since the start.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
-    /// Nanoseconds since the start, rounded down.
+    /// Returns the nanoseconds since the start, rounded down.
     pub const fn as_ns(self) -> u64 {
         self.0 / 1_000
     }
-    /// The span since `earlier`, or [`Duration::ZERO`] if `earlier` is in fact later.
-    /// For comparing stamps of different clocks; within one clock use `-`, which asserts the order.
+    /// Returns the span since `earlier`, or [`Duration::ZERO`] if `earlier` is in fact later. Compares stamps of
+    /// different clocks; within one clock use `-`, which asserts the order.
     pub const fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// `self + span`, or [`Time::MAX`] where that would overflow.
+    /// Returns `self + span`, or [`Time::MAX`] if that overflows.
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// A span of zero.
     pub const ZERO: Duration = Duration(0);
     /// The longest span.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// A span from picoseconds.
+    /// Creates a span from picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Duration(ps)
     }
-    /// A span from nanoseconds.
+    /// Creates a span from nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Duration(ns * 1_000)
     }
-    /// A span from microseconds.
+    /// Creates a span from microseconds.
     pub const fn from_us(us: u64) -> Self {
         Duration(us * 1_000_000)
     }
-    /// A span from milliseconds.
+    /// Creates a span from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Duration(ms * 1_000_000_000)
     }
-    /// Picoseconds.
+    /// Returns the picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
-    /// Nanoseconds, rounded down.
+    /// Returns the nanoseconds, rounded down.
     pub const fn as_ns(self) -> u64 {
         self.0 / 1_000
     }
-    /// Seconds, for reports; not for simulation arithmetic.
+    /// Returns the seconds, for reports; not for simulation arithmetic.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
     }
-    /// The difference, or zero where `other` is longer.
+    /// Returns the difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
-    /// This span times a non-negative factor, rounded to the nearest picosecond. Only for
-    /// algorithms that are published with real-valued factors.
+    /// Returns this span times a non-negative factor, rounded to the nearest picosecond. Only for algorithms that are
+    /// published with real-valued factors.
     pub fn scale(self, factor: f64) -> Duration {
         debug_assert!(factor >= 0.0, "a span cannot be scaled by {factor}");
         Duration((self.0 as f64 * factor + 0.5) as u64)
     }
-    /// How often `other` fits, as a real number.
+    /// Returns the quotient `self / other` as a real number.
     pub fn ratio(self, other: Duration) -> f64 {
         self.0 as f64 / other.0 as f64
     }
@@ -165,7 +165,7 @@ impl Sum for Duration {
     }
 }
 
-/// The largest unit in which the value is a whole number, so that the text parses back exactly.
+/// Writes the span in the largest unit in which it is a whole number, so that the text parses back exactly.
 fn write_span(ps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const UNITS: [(u64, &str); 5] =
         [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")];

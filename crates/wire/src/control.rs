@@ -1,8 +1,9 @@
-//! Control packets of schemes, one entry of a table each. Transport, switches, simulator and datapath carry them
-//! without knowing them: the scheme that needs one makes it and is told of it.
+//! Control packets of schemes: a table with one entry for each. Transport, switches, simulator and datapath carry
+//! them without interpreting them. The scheme that uses a control packet creates it, and receives it at the other
+//! end.
 //!
-//! A new control packet is one more entry of `controls!` and its lines in [`Control`]'s own methods, where the
-//! compiler asks for them. Its fields are described in docs/wire.md, which a test compares with the table.
+//! A new control packet needs an entry in `controls!` and its arms in the methods of [`Control`], which the compiler
+//! demands. docs/wire.md describes the fields; a test compares it with the table.
 
 use core::ops::RangeInclusive;
 
@@ -19,24 +20,24 @@ pub(crate) const CNP_LEN: usize = 16;
 pub(crate) const NS3_HEADER_LEN: u32 = 48;
 pub(crate) const NS3_ACK_LEN: u32 = 60;
 
-/// What the table says of a kind.
+/// Constants of a kind of control packet.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// Low six bits of the opcode.
     pub(crate) opcode: u8,
-    /// Its number in traces of the simulator.
+    /// Number of the kind in traces of the simulator.
     trace: u64,
-    /// Bytes behind the BTH where RoCEv2's are counted.
+    /// Bytes behind the BTH under RoCEv2 framing.
     pub(crate) rocev2_len: usize,
-    /// Bytes of the packet where those of the ns-3 simulators are counted.
+    /// Bytes of the packet under the framing of the ns-3 simulators.
     pub(crate) ns3_len: u32,
-    /// Flags it may have.
+    /// Flags that the packet may have.
     pub(crate) flags: u8,
-    /// It has a PSN; otherwise that of the BTH is zero.
+    /// True if the packet has a PSN. Otherwise the PSN of the BTH is zero.
     has_psn: bool,
-    /// Bytes of its extension.
+    /// Bytes of the extension.
     pub(crate) extension_len: usize,
-    /// Fields of the extension behind the common part, and their offsets.
+    /// Fields of the extension behind the common part: name, offset and length.
     #[cfg_attr(not(test), allow(dead_code, reason = "docs/wire.md is compared with them"))]
     pub(crate) fields: &'static [(&'static str, Option<(usize, usize)>)],
 }
@@ -66,7 +67,7 @@ macro_rules! controls {
         pub enum ControlKind { $( $(#[$doc])* $name ),* }
 
         impl ControlKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &'static [ControlKind] = &[ $( ControlKind::$name ),* ];
 
             pub(crate) const fn entry(self) -> &'static Entry {
@@ -96,7 +97,7 @@ macro_rules! controls {
                 Ok(())
             }
 
-            /// The value of a frame of this kind that has been checked.
+            /// Returns the value of a frame of this kind that has passed [`check`](Self::check).
             pub(crate) fn read(self, source: &Source<'_>) -> Control {
                 match self {
                     $( ControlKind::$name => Control::$name { $( $field: <$place as Field>::get(source) ),* } ),*
@@ -105,12 +106,12 @@ macro_rules! controls {
         }
 
         impl Control {
-            /// Which one it is.
+            /// Kind of the packet.
             pub const fn kind(&self) -> ControlKind {
                 match self { $( Control::$name { .. } => ControlKind::$name ),* }
             }
 
-            /// Its PSN; 0 where it has none.
+            /// PSN of the packet, or 0 if it has none.
             pub fn psn(&self) -> u64 {
                 match *self { $( Control::$name { $( $field ),* } => {
                     None $( .or(<$place as Field>::psn($field)) )*
@@ -118,12 +119,12 @@ macro_rules! controls {
                 .unwrap_or(0)
             }
 
-            /// Writes its fields behind the common part of the extension.
+            /// Writes the fields behind the common part of the extension.
             pub(crate) fn write(&self, extension: &mut [u8]) {
                 match *self { $( Control::$name { $( $field ),* } => { $( <$place as Field>::put($field, extension); )* } )* }
             }
 
-            /// Whether every field fits the wire.
+            /// Checks that every field fits the wire.
             pub(crate) fn fits(&self) -> Result<(), EmitError> {
                 let psn = self.psn();
                 match *self { $( Control::$name { $( $field ),* } => { $( <$place as Field>::fits($field, psn)?; )* } )* }
@@ -134,78 +135,79 @@ macro_rules! controls {
 }
 
 controls! {
-    /// Asks for the delay of the packet's path; any end answers at once. LAPS measures silent paths so, and hosts ask
-    /// paths and peers whether they live.
+    /// Asks for the delay of the packet's path. Either end answers at once. LAPS measures idle paths with it, and
+    /// hosts detect dead paths and peers.
     Probe [opcode 0x19, trace 4, rocev2 CNP_LEN, ns3 NS3_HEADER_LEN] {
-        /// When the probe left.
+        /// Time at which the probe left.
         sent_at: Time = StampAt<8>,
     }
     /// Answer to a probe.
     ProbeReply [opcode 0x1a, trace 5, rocev2 CNP_LEN, ns3 NS3_ACK_LEN] {
-        /// When the probe left, by the prober's clock.
+        /// Time at which the probe left, by the prober's clock.
         sent_at: Time = StampAt<8>,
-        /// When it arrived, by the answerer's clock.
+        /// Time at which the probe arrived, by the answering host's clock.
         received_at: Time = StampAt<16>,
     }
-    /// DLBF announces that packets sent before on other paths may arrive after those that follow on this one.
+    /// DLBF's announcement that packets sent before on other paths may arrive after those that follow on this one.
     Notice [opcode 0x15, trace 16, rocev2 0, ns3 NS3_HEADER_LEN] {
         /// First PSN that may be late.
         first: u64 = PsnOfBth,
         /// Last PSN that may be late; not below `first`, and less than 2^23 above it.
         last: u64 = LastPsnAt<8>,
-        /// When the notice left the NIC, by the sender's clock.
+        /// Time at which the notice left the NIC, by the sender's clock.
         sent_at: Time = StampAt<12>,
     }
     /// Answer to a notice.
     NoticeReply [opcode 0x16, trace 17, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
-        /// When the notice left, by its sender's clock.
+        /// Time at which the notice left, by its sender's clock.
         sent_at: Time = StampAt<8>,
-        /// When it arrived, by the answerer's clock.
+        /// Time at which the notice arrived, by the answering host's clock.
         received_at: Time = StampAt<16>,
-        /// It carried Congestion Experienced.
+        /// True if the notice carried Congestion Experienced.
         marked: bool = MarkedFlag,
     }
-    /// A switch at the edge of the sender's site answers for the network behind it (Reflex, section III-C): a data
-    /// packet has come that far. Acknowledges nothing; says only how long the way to the edge and back takes. In the
-    /// paper it is an acknowledgement with a flag.
+    /// Answer of a switch at the edge of the sender's site to a data packet that has come that far (Reflex, section
+    /// III-C). It acknowledges nothing and measures only the round trip to the edge. In the paper it is an
+    /// acknowledgement with a flag.
     EdgeEcho [opcode 0x1c, trace 6, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
         /// `sent_at` of the data packet.
         sent_at: Time = StampAt<8>,
     }
     /// A receiver grants credit to a sender of data (Ultra Ethernet's, EQDS's and NDP's PULL).
     Pull [opcode 0x12, trace 18, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
-        /// Quanta that it has granted in all.
+        /// Quanta that the receiver has granted in all.
         granted: CreditNumber = CreditAt<8>,
     }
-    /// A sender that has data and no credit says so (Ultra Ethernet's and EQDS's request to send). The receiver answers with
-    /// a `Pull` at once, whether or not it grants more.
+    /// Request of a sender that has data and no credit (Ultra Ethernet's and EQDS's request to send). The receiver
+    /// answers at once with a `Pull`, even if it grants no more.
     PullRequest [opcode 0x13, trace 19, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
-        /// Quanta that it wants granted in all.
+        /// Quanta that the sender wants granted in all.
         target: CreditNumber = CreditAt<8>,
     }
 }
 
-/// What the stamps of a control packet measure for whom it comes to.
+/// Measurement that the stamps of a control packet give to the host that receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measures {
-    /// The packet's path, there and back.
+    /// Round trip on the packet's path.
     Path {
-        /// When the question left, by the clock of whom the answer comes to.
+        /// Time at which the question left, by the clock of the host that receives the answer.
         sent_at: Time,
-        /// When it arrived, by the answerer's clock.
+        /// Time at which the question arrived, by the answering host's clock.
         received_at: Time,
     },
-    /// A part of the path: to a switch that answers, and back.
+    /// Round trip on a part of the path, to a switch that answers.
     Part {
-        /// When the packet left that the switch answers.
+        /// Time at which the packet left that the switch answers.
         sent_at: Time,
     },
-    /// Nothing: it has none, or is a question.
+    /// No measurement: the packet has no stamps or is a question.
     Nothing,
 }
 
 impl Control {
-    /// What whoever gets it answers at once; `marked`: it came with Congestion Experienced.
+    /// Answer that the receiving host sends at once, or `None`. `marked`: the packet arrived with Congestion
+    /// Experienced.
     pub const fn answer(&self, now: Time, marked: bool) -> Option<Control> {
         match *self {
             Control::Probe { sent_at } => Some(Control::ProbeReply { sent_at, received_at: now }),
@@ -220,7 +222,7 @@ impl Control {
         }
     }
 
-    /// What it answers; `None` for questions, and for what data packets are answered by.
+    /// Kind of question that this packet answers. `None` for questions, and for answers to data packets.
     pub const fn question(&self) -> Option<ControlKind> {
         match self {
             Control::ProbeReply { .. } => Some(ControlKind::Probe),
@@ -233,7 +235,7 @@ impl Control {
         }
     }
 
-    /// The stamp that its answer echoes; `None` where it has none, or asks nothing.
+    /// Stamp that the answer to this packet echoes. `None` if the packet has no stamp or is not a question.
     pub const fn asked_at(&self) -> Option<Time> {
         match *self {
             Control::Probe { sent_at } | Control::Notice { sent_at, .. } => Some(sent_at),
@@ -245,7 +247,7 @@ impl Control {
         }
     }
 
-    /// What its stamps measure.
+    /// Measurement that the stamps of the packet give.
     pub const fn measures(&self) -> Measures {
         match *self {
             Control::ProbeReply { sent_at, received_at }
@@ -258,12 +260,13 @@ impl Control {
         }
     }
 
-    /// Whether it asks, and is answered by whoever gets it.
+    /// Returns true if the packet is a question, which its receiver answers.
     pub const fn is_question(&self) -> bool {
         matches!(self, Control::Probe { .. } | Control::Notice { .. } | Control::PullRequest { .. })
     }
 
-    /// Whether what it answers was marked Congestion Experienced; `None` where it does not say.
+    /// `Some(true)` if the packet reports that its question carried Congestion Experienced. `None` if it reports
+    /// nothing.
     pub const fn marked(&self) -> Option<bool> {
         match *self {
             Control::NoticeReply { marked, .. } => Some(marked),
@@ -276,7 +279,7 @@ impl Control {
         }
     }
 
-    /// PSNs of its own direction that it says may arrive late.
+    /// PSNs of the packet's own direction that it announces as late.
     pub const fn announces_late(&self) -> Option<RangeInclusive<u64>> {
         match *self {
             Control::Notice { first, last, .. } => Some(first..=last),
@@ -289,7 +292,7 @@ impl Control {
         }
     }
 
-    /// Its number in traces of the simulator, and its PSN.
+    /// Number of the kind in traces of the simulator, and PSN of the packet.
     pub fn traced(&self) -> (u64, u64) {
         (self.kind().entry().trace, self.psn())
     }

@@ -1,20 +1,20 @@
-//! Numbers of credit that a receiver grants.
+//! Cumulative numbers of the credit that a receiver grants.
 
 use core::num::NonZeroU32;
 
-/// Bits of a number that travel.
+/// Bits of a number on the wire.
 const BITS: u32 = 31;
 const SPACE: u64 = 1 << BITS;
 
-/// A cumulative number of quanta of credit as packets carry it: its low 31 bits. How many bytes a quantum has, both ends of a
-/// queue pair know from their scheme. Numbers are cumulative, so that a packet that is lost takes nothing with it.
+/// A cumulative number of quanta of credit in the form of the wire: its low 31 bits. Both ends of a queue pair know
+/// the bytes of a quantum from their scheme. Numbers are cumulative, so the loss of a packet loses no credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-// With the highest bit set, so that a packet without one takes no room for saying so.
+// The highest bit is always set, so that `Option<CreditNumber>` takes 4 bytes.
 pub struct CreditNumber(NonZeroU32);
 
 impl CreditNumber {
-    /// The number of so many quanta in all.
+    /// Returns the number for a total of `quanta`.
     pub const fn new(quanta: u64) -> Self {
         match NonZeroU32::new((quanta & (SPACE - 1)) as u32 | 1 << BITS) {
             Some(number) => CreditNumber(number),
@@ -22,20 +22,20 @@ impl CreditNumber {
         }
     }
 
-    /// The quanta whose number this is and which are nearest to `near`: exact for `near - 2^30 <= quanta < near + 2^30`. None
-    /// are below zero: near the start a number that would be is taken for one cycle later.
+    /// Returns the total nearest to `near` that has this number. Exact for `near - 2^30 <= quanta < near + 2^30`. No
+    /// total is below zero: near the start, a number that would be is read as one cycle later.
     pub const fn quanta(self, near: u64) -> u64 {
         let start = near.saturating_sub(SPACE / 2);
         let ahead = (self.0.get() as u64).wrapping_sub(start) & (SPACE - 1);
         start.wrapping_add(ahead)
     }
 
-    /// As four bytes of a packet: the highest bit is 1.
+    /// Encodes the number as four bytes of a packet, whose highest bit is 1.
     pub(crate) const fn to_wire(self) -> u32 {
         self.0.get()
     }
 
-    /// From four bytes of a packet; `None` if the highest bit is 0.
+    /// Decodes four bytes of a packet. `None` if the highest bit is 0.
     pub(crate) const fn from_wire(wire: u32) -> Option<Self> {
         if wire >> BITS == 0 { None } else { Some(CreditNumber::new(wire as u64)) }
     }

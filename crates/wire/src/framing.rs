@@ -1,4 +1,4 @@
-//! How many bytes a segment takes on a link.
+//! Number of bytes that a segment takes on a link.
 
 use crate::control::{CNP_LEN, NS3_ACK_LEN, NS3_HEADER_LEN};
 use crate::frame::ip_packet_len;
@@ -9,25 +9,25 @@ use crate::frame::layout::{
 use crate::segment::{Body, Data, Operation, Segment};
 use crate::source_route::RouteForm;
 
-/// What of a source route counts as bytes of a packet.
+/// Form of source route whose bytes count as part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RouteBytes {
-    /// Nothing: as the ns-3 simulators have it, where switches know routes by other means.
+    /// No bytes, as in the ns-3 simulators, whose switches know routes by other means.
     None,
-    /// A list of anchors: as few switches as pin the path, where between two of them the shortest way is the only one. 8
-    /// bytes and 4 an anchor; nothing on a path that is itself the only shortest way.
+    /// List of anchors: as few switches as pin the path, such that the shortest path between two successive ones is
+    /// unique. 8 bytes and 4 for each anchor. No bytes on a path that is itself the only shortest one.
     Anchors,
-    /// The egress port at every switch: 8 bytes and 2 a switch, filled up to words of 4.
+    /// Egress port at every switch: 8 bytes and 2 for each switch, padded to a multiple of 4.
     Hops,
-    /// A segment for every anchor, as in SRv6: 8 bytes and 16 a segment.
+    /// A segment for every anchor, as in SRv6: 8 bytes and 16 for each segment.
     Segments,
 }
 
 impl RouteBytes {
-    /// The form of the header; `None`: there is none.
+    /// Form of the header, or `None` if there is no header.
     pub const fn form(self) -> Option<RouteForm> {
         match self {
             RouteBytes::None => None,
@@ -38,34 +38,36 @@ impl RouteBytes {
     }
 }
 
-/// Ethernet's preamble and start delimiter (8 bytes) and the gap between frames (12).
+/// Ethernet's preamble and start delimiter (8 bytes) and inter-frame gap (12 bytes).
 const PREAMBLE_AND_GAP_LEN: u32 = 20;
-/// Ethernet's frame check sequence.
+/// Bytes of Ethernet's frame check sequence.
 const FCS_LEN: u32 = 4;
-/// Ethernet's smallest frame, header and frame check sequence included.
+/// Bytes of Ethernet's smallest frame, with header and frame check sequence.
 const MIN_FRAME_LEN: u32 = 64;
 
-/// A named accounting of header bytes.
+/// Rule by which header bytes of a packet are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Framing {
-    /// RoCEv2 over Ethernet as the standard has it: preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12,
-    /// ICRC 4, FCS 4. RETH 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last packet of
-    /// a message with immediate, AETH 4 on acknowledgements and on all but the middle packets of a READ response,
-    /// 16 bytes on congestion notifications and on our probes. Payload fills words of 4 bytes; frames have at
-    /// least 64 bytes. Packets of datagram queue pairs have RDETH 4, DETH 8 and ERD's header, 9. Our extension header is not counted: this is what an adapter of today would send.
+    /// RoCEv2 over Ethernet as in the standard, the default: preamble and gap 20 bytes, Ethernet 14, IPv4 20, UDP 8,
+    /// BTH 12, ICRC 4, FCS 4. RETH takes 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last
+    /// packet of a message with immediate. AETH takes 4 on acknowledgements and on all but the middle packets of a
+    /// READ response. Congestion notifications and our probes have 16 bytes. Payload is padded to a multiple of 4
+    /// bytes; frames have at least 64 bytes. Packets of datagram queue pairs have RDETH 4, DETH 8 and ERD's header,
+    /// 9. Our extension header is not counted, as adapters on the market do not send it.
     #[default]
     Rocev2,
-    /// What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
+    /// Count of the ns-3 RDMA simulators: 48 bytes of header on every packet, and 60 bytes for an acknowledgement.
     Ns3,
-    /// Exactly what the datapath sends: the frame [`emit`](crate::emit) writes, plus FCS, preamble and gap.
+    /// Exactly the bytes that the datapath sends: the frame that [`emit`](crate::emit) writes, plus FCS, preamble and
+    /// gap.
     Pathweave,
 }
 
 impl Framing {
-    /// Bytes `segment` occupies on a link, preamble and gap included.
+    /// Bytes that `segment` occupies on a link, with preamble and gap.
     pub fn wire_bytes(self, segment: &Segment) -> u32 {
         match self {
             Framing::Rocev2 => ethernet(rocev2_ip_packet(segment)),
@@ -82,14 +84,14 @@ impl Framing {
     /// Bytes that the pull target of a data packet adds.
     pub const fn pull_target_bytes(self) -> u32 {
         match self {
-            // The format's own, which adapters do not send.
+            // The pull target is a field of our own format; adapters do not send it.
             Framing::Rocev2 | Framing::Ns3 => 0,
             Framing::Pathweave => PULL_TARGET_LEN as u32,
         }
     }
 
-    /// What of source routes counts where nothing else is said: every hop, as switches that keep no state need it; nothing
-    /// where bytes are those of the ns-3 simulators.
+    /// Default form of source routes: every hop, as switches without state need it, but none with the bytes of the
+    /// ns-3 simulators.
     pub const fn usual_route(self) -> RouteBytes {
         match self {
             Framing::Ns3 => RouteBytes::None,
@@ -97,7 +99,8 @@ impl Framing {
         }
     }
 
-    /// The same with a source-route header of so many entries; of none, without a header.
+    /// Bytes that `segment` occupies on a link, with a source-route header of `entries` entries. 0 entries: no
+    /// header.
     pub fn wire_bytes_routed(self, segment: &Segment, form: RouteForm, entries: usize) -> u32 {
         let header = if entries == 0 { 0 } else { form.header_len(entries) };
         match self {
@@ -113,7 +116,7 @@ fn rocev2_ip_packet(segment: &Segment) -> usize {
     IPV4_LEN + UDP_LEN + BTH_LEN + rocev2_extended(&segment.body) + ICRC_LEN
 }
 
-/// Bytes on a link of an IP packet.
+/// Bytes that an IP packet occupies on a link.
 fn ethernet(ip_packet: usize) -> u32 {
     PREAMBLE_AND_GAP_LEN + ((ETHERNET_LEN + ip_packet) as u32 + FCS_LEN).max(MIN_FRAME_LEN)
 }
@@ -122,7 +125,7 @@ fn ethernet(ip_packet: usize) -> u32 {
 fn rocev2_extended(body: &Body) -> usize {
     match body {
         Body::Data(data) => rocev2_data(data),
-        // The common part of our extension is a DETH in all but name.
+        // The common part of our extension has the layout and length of a DETH.
         Body::Rd(data) => RDETH_LEN + COMMON_LEN + (EETH_LEN + usize::from(data.len)).next_multiple_of(4),
         Body::Ack(_) | Body::Nack(_) | Body::Missing(_) => AETH_LEN,
         Body::Cnp => CNP_LEN,
@@ -214,7 +217,7 @@ mod tests {
             assert_eq!(Framing::Rocev2.wire_bytes_routed(&full, form, entries), 4096 + 82 + header);
             assert_eq!(Framing::Ns3.wire_bytes_routed(&full, form, entries), 4096 + 48 + header);
         }
-        // What fills a frame up to its least size makes room for the header: 62 bytes without, 64 with padding.
+        // The header takes the place of padding up to the smallest frame: 62 bytes without padding, 64 with it.
         let empty = data(Operation::Send, 0, 0, true);
         assert_eq!(Framing::Rocev2.wire_bytes_routed(&empty, Hops, 1), 84 - 2 + 12);
         // A path that needs no anchor needs no header.
@@ -237,7 +240,8 @@ mod tests {
             assert_eq!(framing.wire_bytes(&rd(1)), 82 + 12 + 12);
         }
         assert_eq!(Framing::Ns3.wire_bytes(&rd(1_000)), 1_048);
-        // 82, and 28 of extension; every WRITE packet has a RETH, so that it can be placed alone.
+        // 82, and 28 of extension. Every WRITE packet has a RETH, so that the receiver can place it without the
+        // others.
         assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Send, 0, 4096, false)), 4096 + 110);
         assert_eq!(Framing::Pathweave.wire_bytes(&data(Operation::Write, 4096, 4095, true)), 4096 + 126);
         assert_eq!(Framing::Pathweave.wire_bytes(&segment(NACK)), 82 + 4 + 20);

@@ -1,7 +1,7 @@
-//! What travels: [`Segment`], the semantic value of one packet, and how it becomes bytes.
+//! Wire format: [`Segment`] is the value of one packet, and this crate converts it from and to bytes.
 //!
-//! The simulator passes [`Segment`]s as they are; the datapath emits ([`emit`]) and parses ([`Packet`]) them as
-//! RoCEv2 frames with the pathweave extension header. [`Framing`] says how many bytes each takes on a link.
+//! The simulator passes [`Segment`]s as they are. The datapath emits ([`emit`]) and parses ([`Packet`]) them as
+//! RoCEv2 frames with the pathweave extension header. [`Framing`] counts the bytes of each on a link.
 #![no_std]
 
 #[cfg(any(test, feature = "schema"))]

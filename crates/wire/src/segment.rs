@@ -1,4 +1,4 @@
-//! The semantic value of a packet: parsed once, after which no accessor can fail.
+//! Packets as values: [`Segment`] is parsed once, and its accessors cannot fail.
 
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 
@@ -7,24 +7,26 @@ use crate::credit::CreditNumber;
 
 /// Smallest payload of a full packet, in bytes.
 pub const MIN_MTU_PAYLOAD: u16 = 256;
-/// Largest payload of a full packet, in bytes. Two such packets with headers and protection fill one segmented send, which holds
-/// as much as one IP packet. Only loopback and IP over InfiniBand have links that take more than jumbo frames.
+/// Largest payload of a full packet, in bytes. Two such packets with headers and protection fill one segmented send,
+/// which holds as much as one IP packet. Only loopback and IP over InfiniBand have links that take more than jumbo
+/// frames.
 pub const MAX_MTU_PAYLOAD: u16 = 32_576;
 
-/// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
-/// application has them, and `Data` says where they go.
+/// One packet between two queue pairs. Fixed size, no payload: payload bytes stay in the application's buffers, and
+/// `Data` names the position of the payload in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Segment {
     /// Queue pair at the receiver.
     pub dst_qp: QpNum,
-    /// Queue pair at the sender, for answers.
+    /// Queue pair at the sender. Answers go to it.
     pub src_qp: QpNum,
-    /// Path chosen by the sender of this packet. Answers echo the path of the packet they answer.
+    /// Path that the sender of this packet has chosen. An answer echoes the path of the packet that it answers.
     pub path: PathId,
-    /// Data, where receivers grant credit: how many quanta its sender wants granted in all. A packet that is trimmed keeps it.
+    /// Total number of quanta that the sender wants granted, on data packets under receiver-granted credit. A trimmed
+    /// packet keeps it.
     pub pull_target: Option<CreditNumber>,
-    /// What the packet is.
+    /// Kind of the packet, with its fields.
     pub body: Body,
 }
 
@@ -32,17 +34,18 @@ pub struct Segment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Body {
-    /// Part of a message, or a READ request (which carries no payload but takes a PSN and is delivered reliably).
+    /// Part of a message, or a READ request. A READ request carries no payload, but takes a PSN and is delivered
+    /// reliably.
     Data(Data),
-    /// Part of a message between datagram queue pairs, which answer on a side channel.
+    /// Part of a message between datagram queue pairs, whose answers use a side channel.
     Rd(RdData),
     /// Cumulative and selective acknowledgement.
     Ack(Ack),
-    /// A packet was refused or found missing.
+    /// Reports that a packet was refused or is missing.
     Nack(Nack),
     /// Congestion notification (RoCEv2 annex A17.9.3).
     Cnp,
-    /// Names packets that have not arrived.
+    /// Lists packets that have not arrived.
     Missing(Missing),
     /// A control packet of a scheme.
     Control(Control),
@@ -52,7 +55,7 @@ pub enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Data {
-    /// Packet sequence number, extended: the 24 bits on the wire are its low end.
+    /// Packet sequence number, extended to 64 bits. The wire carries the low 24 bits.
     pub psn: u64,
     /// Message sequence number within the queue pair's direction, from 0.
     pub msn: u32,
@@ -60,64 +63,66 @@ pub struct Data {
     pub offset: u32,
     /// Payload bytes in this packet.
     pub len: u16,
-    /// What the message does.
+    /// Operation of the message.
     pub op: Operation,
-    /// Last packet of its message.
+    /// True on the last packet of its message.
     pub last: bool,
-    /// Retransmission; told for accounting, receivers treat both alike.
+    /// True on a retransmission. Used for accounting only; receivers treat both kinds alike.
     pub retransmit: bool,
-    /// The sender waits for an acknowledgement before it sends more. Of the last packet of a message that goes without saying,
-    /// and this is false.
+    /// True if the sender waits for an acknowledgement before it sends more. False on the last packet of a message,
+    /// which always requests one.
     pub ack_request: bool,
     /// WRITE: remote key. READ request: remote key at the responder.
     pub rkey: u64,
     /// WRITE: remote address of the message's first byte. READ request: remote address to read from.
     /// READ response: the MSN of the request it answers.
     pub remote_addr: u64,
-    /// Last packet of a SEND or WRITE with immediate: the immediate. Other packets of a WRITE, with or without: length of
-    /// the message minus 1 ([`Data::message_bytes`]). READ request: length minus 1, for a READ has up to 2^32 bytes; a READ
-    /// of 0 bytes has `offset` 1 (and 0 here), every other READ request has `offset` 0.
+    /// Last packet of a SEND or WRITE with immediate: the immediate. Other packets of a WRITE, with or without
+    /// immediate: length of the message minus 1 ([`Data::message_bytes`]). READ request: length minus 1, because a
+    /// READ has up to 2^32 bytes. A READ of 0 bytes has `offset` 1 and 0 here; every other READ request has `offset`
+    /// 0.
     pub imm: u32,
-    /// SEND, and the last packet of a WRITE with immediate: which receive the message consumes, counted from 0 within the
-    /// queue pair's direction, so that a SEND that overtakes others finds its buffer. Zero otherwise.
+    /// SEND, and the last packet of a WRITE with immediate: index of the receive that the message consumes, counted
+    /// from 0 within the queue pair's direction. With it a SEND that overtakes others finds its buffer. Otherwise 0.
     pub receive_index: u32,
-    /// When the packet left the NIC, by the sender's clock.
+    /// Time at which the packet left the NIC, by the sender's clock.
     pub sent_at: Time,
 }
 
 impl Data {
-    /// Bytes of the WRITE this is a packet of. The last packet says it by its own end, those before it in `imm`.
+    /// Bytes of the WRITE to which the packet belongs. The last packet ends where the message ends; earlier ones have
+    /// the length in `imm`.
     #[inline]
     pub const fn message_bytes(&self) -> u64 {
         if self.last { self.offset as u64 + self.len as u64 } else { self.imm as u64 + 1 }
     }
 }
 
-/// Part of a message between datagram queue pairs (ERD): where it goes, and which message of this source it belongs to.
-/// The PSN is one of the pair (source queue pair, destination queue pair).
+/// Part of a message between datagram queue pairs (ERD), with its position in the message. PSNs count the packets of
+/// one pair (source queue pair, destination queue pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct RdData {
-    /// Packet sequence number, extended: the 24 bits on the wire are its low end.
+    /// Packet sequence number, extended to 64 bits. The wire carries the low 24 bits.
     pub psn: u64,
-    /// Message it belongs to, from 0 within the pair of queue pairs; wraps.
+    /// Message to which the packet belongs: counted from 0 within the pair of queue pairs, modulo 2^16.
     pub msg_id: u16,
-    /// The message has more than one packet. Otherwise this one is all of it.
+    /// True if the message has more than one packet.
     pub multi: bool,
     /// Offset of the payload in the message, in bytes; 0 unless `multi`.
     pub offset: u32,
     /// Payload bytes in this packet, 1 or more.
     pub len: u16,
-    /// Retransmission; told for accounting, receivers treat both alike.
+    /// True on a retransmission. Used for accounting only; receivers treat both kinds alike.
     pub retransmit: bool,
 }
 
-/// What a message does.
+/// Operation that a message performs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Operation {
-    /// Two-sided: consumes a receive at the other end.
+    /// Two-sided: consumes a receive at the peer.
     Send,
     /// Two-sided with a 32-bit immediate.
     SendImm,
@@ -125,61 +130,62 @@ pub enum Operation {
     Write,
     /// One-sided write that also consumes a receive and delivers an immediate.
     WriteImm,
-    /// Asks the other end to send memory back.
+    /// Asks the peer to send the contents of its memory.
     ReadRequest,
-    /// The memory asked for.
+    /// Contents of memory that a READ request asked for.
     ReadResponse,
 }
 
-/// An acknowledgement. Sent for one data packet or for several.
+/// An acknowledgement of one data packet or of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Ack {
     /// Every PSN below this one has arrived.
     pub cumulative: u64,
-    /// Where the bitmap looks back from: PSN of the data packet that triggered this acknowledgement, or of one further ahead
-    /// that waited to be told.
+    /// PSN of bit 0 of `sack`: that of the data packet that triggered this acknowledgement, or of a higher one that
+    /// has not been reported yet.
     pub psn: u64,
-    /// How far before `psn` the packet is that triggered this acknowledgement, 0 to [`Ack::MAX_BACK`].
+    /// Distance from `psn` back to the packet that triggered this acknowledgement, 0 to [`Ack::MAX_BACK`].
     pub back: u8,
     /// Bit i: PSN `psn - i` has arrived (bit 0 is always set).
     pub sack: u64,
     /// `sent_at` of the triggering packet, echoed.
     pub echo_sent_at: Time,
-    /// When the triggering packet arrived, by the receiver's clock.
+    /// Time at which the triggering packet arrived, by the receiver's clock.
     pub received_at: Time,
-    /// Data packets that arrived since the last acknowledgement, this one included.
+    /// Number of data packets that arrived since the previous acknowledgement, the triggering one included.
     pub packets: u16,
-    /// How many of `packets` carried Congestion Experienced.
+    /// Number of those packets that carried Congestion Experienced.
     pub marked: u16,
-    /// Whether the sender may announce a change of path by a notice.
+    /// Permission for the sender to announce changes of path by notices.
     pub notices: Notices,
 }
 
 impl Ack {
-    /// The most that [`Ack::back`] can be: the packet is one of those of the bitmap.
+    /// Largest value of [`Ack::back`]: the triggering packet lies within the bitmap.
     pub const MAX_BACK: u8 = 63;
 
-    /// PSN of the data packet that triggered it, of which stamps and path are.
+    /// PSN of the data packet that triggered this acknowledgement. Its stamps and path are those of that packet.
     #[inline]
     pub const fn trigger(&self) -> u64 {
         self.psn.saturating_sub(self.back as u64)
     }
 }
 
-/// Whether notices are welcome: the receiver holds what arrives ahead of packets announced to be late.
+/// Permission to send notices, which the receiver gives or withholds. After a notice it holds packets that arrive
+/// ahead of the announced late ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Notices {
-    /// They are.
+    /// The sender may send notices.
     #[default]
     Welcome,
-    /// Not now: too much is held already.
+    /// The sender must not send notices now: the receiver holds too many packets already.
     Paused,
 }
 
-/// Names packets that have not arrived.
+/// List of packets that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Missing {
@@ -187,18 +193,18 @@ pub struct Missing {
     pub first: u64,
     /// Bit i: `first + i` is missing (bit 0 is always set).
     pub missing: u64,
-    /// What the receiver makes of it.
+    /// Reason why they are missing, in the receiver's judgement.
     pub cause: Cause,
 }
 
-/// What a receiver makes of packets that have not arrived.
+/// Reason why packets have not arrived, in the receiver's judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Cause {
-    /// Lost: to be sent again.
+    /// Lost: the sender must retransmit them.
     Lost,
-    /// Late, as a notice announced: worth a copy on the new path if the sender thinks so.
+    /// Late, as a notice announced. The sender decides if a copy on the new path is worth its bytes.
     Late,
 }
 
@@ -206,42 +212,45 @@ pub enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Nack {
-    /// Every PSN below this one has arrived; it is the first missing one.
+    /// First missing PSN: every lower one has arrived.
     pub expected: u64,
-    /// PSN of the packet that caused the complaint.
+    /// PSN of the packet that caused this answer.
     pub psn: u64,
     /// Bit i: PSN `psn - i` has arrived.
     pub sack: u64,
-    /// Why.
+    /// Reason of the refusal.
     pub reason: NackReason,
-    /// A packet that a switch has trimmed carried Congestion Experienced; false for other reasons.
+    /// True if a packet that a switch trimmed carried Congestion Experienced. False for other reasons.
     pub marked: bool,
 }
 
-/// Why a packet was refused.
+/// Reason why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum NackReason {
-    /// Arrived ahead of a gap.
+    /// The packet arrived ahead of a gap.
     Sequence,
-    /// Beyond the receiver's bitmap; dropped.
+    /// The packet lies beyond the receiver's bitmap and was dropped.
     BeyondWindow,
-    /// No receive was posted; try again later (RNR).
+    /// No receive was posted: the sender tries again later (RNR).
     ReceiverNotReady,
-    /// Key or bounds of the remote memory are wrong; the queue pair goes to error.
+    /// The key or the bounds of the remote memory are wrong. The queue pair enters the error state.
     RemoteAccess,
-    /// The operation cannot be carried out (oversize for the receive, malformed); the queue pair goes to error.
+    /// The operation cannot be carried out (malformed, or too long for the receive). The queue pair enters the error
+    /// state.
     InvalidRequest,
-    /// Only its header has arrived: a switch had no room for its payload.
+    /// Only the header arrived: a switch had no room for the payload.
     Trimmed(TrimmedAt),
 }
 
 impl Segment {
-    /// The segment as a frame carries it: what [`Datagram::segment`](crate::Datagram::segment) gives back after
-    /// [`emit`](crate::emit). Stamps survive to the picosecond and PSNs in full (given one that is near); cleared
-    /// are the pull target of what is no data, the fields of [`Data`] that its operation does not define, and immediate and receive on packets that are not the
-    /// last.
+    /// Returns the segment that [`Datagram::segment`](crate::Datagram::segment) gives back after
+    /// [`emit`](crate::emit).
+    ///
+    /// Stamps keep their picoseconds, and PSNs all 64 bits (given a near one). Cleared are the pull target of packets
+    /// other than data, the fields of [`Data`] that its operation does not define, and the immediate and the receive
+    /// index on packets other than the last.
     #[must_use]
     pub fn as_carried(mut self) -> Segment {
         if !matches!(self.body, Body::Data(_)) {
@@ -270,7 +279,7 @@ impl Segment {
             match data.op {
                 Operation::ReadRequest => data.last = true,
                 Operation::SendImm | Operation::WriteImm if data.last => {}
-                // The length of the message.
+                // `imm` holds the length of the message here.
                 Operation::Write | Operation::WriteImm if !data.last => {}
                 _ => data.imm = 0,
             }
@@ -279,5 +288,5 @@ impl Segment {
     }
 }
 
-// The simulator stores a segment in one cache line and a half at most.
+// The simulator stores segments by value: at most one cache line and 8 bytes.
 const _: () = assert!(size_of::<Segment>() <= 72);

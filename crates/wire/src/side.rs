@@ -1,7 +1,7 @@
-//! Messages of the side channel of datagram queue pairs (ERD): what is missing, what is whole.
+//! Messages of the side channel of datagram queue pairs (ERD): reports of missing packets and complete messages.
 //!
-//! The channel is reliable and keeps order (a TCP connection on the datapath). Each message is complete in itself;
-//! docs/wire.md has the format. PSNs are given in full or relative to one that is, so nothing needs extending.
+//! The channel is reliable and keeps order (a TCP connection on the datapath). Each message is self-contained;
+//! docs/wire.md has the format. PSNs are 64-bit, or relative to one that is, so none needs extension.
 
 use pathweave_units::QpNum;
 use thiserror::Error;
@@ -10,9 +10,9 @@ use thiserror::Error;
 pub const SIDE_VERSION: u8 = 3;
 /// First byte of every message.
 pub const SIDE_MAGIC: u8 = 0x73;
-/// Most runs a NACK may name.
+/// Largest number of runs in a NACK.
 pub const MAX_NACK_RUNS: usize = u16::MAX as usize;
-/// PSNs a run may span, and by which the last one of a NACK may lie behind the first.
+/// Largest number of PSNs in a run, and largest distance from the first PSN of a NACK to that of its last run.
 const MAX_RUN: u64 = 1 << 8;
 const MAX_SPAN: u64 = 1 << 24;
 
@@ -24,7 +24,7 @@ const NACK_LEN: usize = 20;
 /// Bytes of the longest message.
 pub const MAX_SIDE_LEN: usize = NACK_LEN + 4 * MAX_NACK_RUNS;
 
-/// Offsets. The head is the same in all messages.
+/// Offsets of the fields. The head is the same in all messages.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 1;
@@ -32,7 +32,7 @@ mod at {
     pub(super) const FLAGS: usize = 3;
     pub(super) const SRC_QP: usize = 4;
     pub(super) const DST_QP: usize = 7;
-    /// Message; in a NACK the number of runs.
+    /// Message number; in a NACK, the number of runs.
     pub(super) const MSG_ID: usize = 10;
     pub(super) const PSN: usize = 12;
     pub(super) const PACKETS: usize = 20;
@@ -40,10 +40,10 @@ mod at {
     pub(super) const RUNS: usize = 20;
 }
 
-/// Flag of a Start: it has been said before.
+/// Flag of a Start that repeats an earlier one.
 const AGAIN: u8 = 1;
 
-/// The pair of queue pairs that a message of the side channel is about, in the direction of the data.
+/// Pair of queue pairs that a message of the side channel concerns, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct RdFlow {
@@ -53,106 +53,106 @@ pub struct RdFlow {
     pub dst_qp: QpNum,
 }
 
-/// Consecutive PSNs.
+/// A run of consecutive PSNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct PsnRun {
-    /// The first one.
+    /// First PSN.
     pub first: u64,
-    /// How many, 1 to 256.
+    /// Number of PSNs, 1 to 256.
     pub count: u16,
 }
 
-/// A message of the side channel; `R` are the runs of a NACK.
+/// A message of the side channel. `R` is the type of the runs of a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Side<R> {
-    /// Sender: a message has begun; so long it is.
+    /// Sender: announces the start of a message and its length.
     Start {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// The message.
+        /// Message number.
         msg_id: u16,
-        /// PSN of its first packet.
+        /// PSN of the first packet of the message.
         first_psn: u64,
-        /// Its packets.
+        /// Number of packets of the message.
         packets: u32,
-        /// Its bytes, 1 to 2^32.
+        /// Bytes of the message, 1 to 2^32.
         total: u64,
-        /// Said before on a channel that broke.
+        /// True if the same Start was sent before, on a channel that broke.
         again: bool,
     },
-    /// Sender: every packet before this one has left, once at least. What of them does not arrive is late or lost.
+    /// Sender: every packet before `end_psn` has left at least once. One that has not arrived is late or lost.
     Sent {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
         /// One more than the PSN of the last packet that has left.
         end_psn: u64,
     },
-    /// Receiver: a message is whole; the sender may forget it.
+    /// Receiver: the message is complete. The sender may release it.
     Done {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// The message.
+        /// Message number.
         msg_id: u16,
-        /// PSN of its first packet.
+        /// PSN of the first packet of the message.
         first_psn: u64,
     },
-    /// Sender: gives a message up; its packets need not be asked for.
+    /// Sender: aborts a message. The receiver need not request its packets any more.
     Abort {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// The message.
+        /// Message number.
         msg_id: u16,
-        /// PSN of its first packet.
+        /// PSN of the first packet of the message.
         first_psn: u64,
-        /// Its packets.
+        /// Number of packets of the message.
         packets: u32,
     },
-    /// Receiver: these are missing.
+    /// Receiver: requests retransmission of missing packets.
     Nack {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// Ascending, without overlap, 1 to 65,535 of them, within 2^24 PSNs.
+        /// Runs of missing PSNs: 1 to 65,535 of them, ascending, without overlap, within 2^24 PSNs.
         runs: R,
     },
-    /// Receiver: not ready. It has neither a receive nor room for this message; what it has not taken of it, and of those
-    /// posted after it, waits for a [`Side::Ready`].
+    /// Receiver: not ready, because it has neither a receive nor buffer space for this message. Packets that it has
+    /// not accepted of this message, and of those posted after it, wait for a [`Side::Ready`].
     Wait {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// The message.
+        /// Message number.
         msg_id: u16,
-        /// PSN of its first packet.
+        /// PSN of the first packet of the message.
         first_psn: u64,
     },
-    /// Receiver: the message that was to wait may come, and those after it.
+    /// Receiver: the sender may send the message that had to wait, and those after it.
     Ready {
-        /// Between which queue pairs.
+        /// Pair of queue pairs.
         flow: RdFlow,
-        /// The message.
+        /// Message number.
         msg_id: u16,
-        /// Packets from this PSN on are to be sent, again if they have been; those before have arrived or are asked for.
+        /// First PSN to send or retransmit. Earlier packets have arrived or are requested by NACK.
         from_psn: u64,
     },
-    /// Either end: nothing is under way here; may this end forget the other one?
+    /// Either end: asks to close the flow, because nothing is in progress here.
     Close {
-        /// Between which queue pairs; the source is the one that says it.
+        /// Pair of queue pairs. The source is the end that sends this message.
         flow: RdFlow,
     },
-    /// The answer to a [`Side::Close`]: nothing is under way here either, and the other end is forgotten.
+    /// Answer to a [`Side::Close`]: nothing is in progress here either, and the state of the peer is released.
     Closed {
-        /// Between which queue pairs; the source is the one that says it.
+        /// Pair of queue pairs. The source is the end that sends this message.
         flow: RdFlow,
     },
 }
 
-/// A message of the side channel, as bytes say it.
+/// A message of the side channel that borrows its runs from the bytes it was parsed from.
 pub type SideFrame<'a> = Side<NackRuns<'a>>;
 
-/// Runs of a NACK, one after the other.
+/// Source of the runs of a NACK.
 pub trait Runs {
-    /// Each of them, ascending.
+    /// Iterates over the runs in ascending order.
     fn each(&self) -> impl ExactSizeIterator<Item = PsnRun>;
 }
 
@@ -162,7 +162,7 @@ impl<T: AsRef<[PsnRun]>> Runs for T {
     }
 }
 
-/// The runs of a NACK, still as bytes; they have been checked.
+/// Runs of a NACK in encoded form. They have been checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NackRuns<'a> {
     base: u64,
@@ -180,26 +180,26 @@ fn run(base: u64, entry: &[u8]) -> PsnRun {
     PsnRun { first: base + delta, count: u16::from(entry[0]) + 1 }
 }
 
-/// Why bytes are not a message of the side channel.
+/// Reason why bytes are not a message of the side channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SideError {
-    /// The channel is a stream; more must be read first.
+    /// The message is incomplete: more of the stream must be read first.
     #[error("truncated: the message needs {needed} bytes, {available} are there")]
     Truncated {
-        /// Bytes it takes, as far as they tell.
+        /// Bytes of the message, as far as the available ones determine it.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes available.
         available: usize,
     },
-    /// A field with a value that is not allowed. The stream cannot be read further.
+    /// A field has a value that is not allowed. The stream cannot be read further.
     #[error("{field} is {value}, allowed: {allowed}")]
     Field {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
 }
@@ -209,10 +209,10 @@ fn refuse<T>(field: &'static str, value: u64, allowed: &'static str) -> Result<T
 }
 
 impl<'a> SideFrame<'a> {
-    /// Reads the message at the beginning of `bytes`; returns it and its length.
+    /// Parses the message at the beginning of `bytes`. Returns the message and its length.
     ///
     /// # Errors
-    /// [`SideError::Truncated`] asks for more of the stream; any other ends it.
+    /// [`SideError::Truncated`] asks for more of the stream. Any other error ends the stream.
     pub fn parse(bytes: &'a [u8]) -> Result<(SideFrame<'a>, usize), SideError> {
         let need = |needed: usize| {
             bytes.get(..needed).ok_or(SideError::Truncated { needed, available: bytes.len() })
@@ -244,7 +244,7 @@ impl<'a> SideFrame<'a> {
             other => return refuse("kind", other.into(), "1 to 9"),
         };
         let all = need(len)?;
-        // Close, Closed and Sent are about no message.
+        // Close, Closed and Sent concern no message.
         if kind >= 7 && msg_id != 0 {
             return refuse("message", msg_id.into(), "0");
         }
@@ -309,7 +309,7 @@ fn short_head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16) {
 }
 
 impl<R> Side<R> {
-    /// The pair of queue pairs it is about.
+    /// Pair of queue pairs that the message concerns.
     pub const fn flow(&self) -> RdFlow {
         match self {
             Side::Start { flow, .. }
@@ -324,8 +324,7 @@ impl<R> Side<R> {
         }
     }
 
-    /// Whether the end that sends the data says it, which is the source of the flow; otherwise the one that receives it
-    /// does.
+    /// Returns true if the source of the flow sends the message. Otherwise the destination sends it.
     pub const fn is_of_sender(&self) -> bool {
         match self {
             Side::Start { .. }
@@ -337,7 +336,7 @@ impl<R> Side<R> {
         }
     }
 
-    /// The same message with other runs.
+    /// Converts the runs of a NACK. Other messages stay the same.
     pub fn map<S>(self, runs_of: impl FnOnce(R) -> S) -> Side<S> {
         match self {
             Side::Start { flow, msg_id, first_psn, packets, total, again } => {
@@ -358,14 +357,14 @@ impl<R> Side<R> {
 }
 
 impl SideFrame<'_> {
-    /// The message with runs of its own, apart from the bytes.
+    /// Copies the runs out of the bytes.
     pub fn to_owned<S: FromIterator<PsnRun>>(self) -> Side<S> {
         self.map(|runs| runs.each().collect())
     }
 }
 
 impl<R: Runs> Side<R> {
-    /// Bytes it takes on the channel.
+    /// Encoded length in bytes.
     pub fn encoded_len(&self) -> usize {
         match self {
             Side::Start { .. } => START_LEN,
@@ -376,8 +375,11 @@ impl<R: Runs> Side<R> {
         }
     }
 
-    /// Writes it at the beginning of `out`; returns its length. Panics if `out` is shorter than
-    /// [`encoded_len`](Side::encoded_len), and for runs that are not as [`Side::Nack`] says.
+    /// Writes the message at the beginning of `out` and returns its length.
+    ///
+    /// # Panics
+    /// If `out` is shorter than [`encoded_len`](Side::encoded_len), or the runs violate the conditions of
+    /// [`Side::Nack`].
     pub fn emit(&self, out: &mut [u8]) -> usize {
         match self {
             &Side::Start { flow, msg_id, first_psn, packets, total, again } => {
@@ -422,7 +424,7 @@ mod tests {
 
     const FLOW: RdFlow = RdFlow { src_qp: QpNum(0x01_0203), dst_qp: QpNum(0x0a_0b0c) };
 
-    /// Written by hand from docs/wire.md.
+    /// Compares with bytes that were written by hand from docs/wire.md.
     #[test]
     fn golden() {
         let mut out = [0; 64];
@@ -523,7 +525,7 @@ mod tests {
             }
             if let Ok((frame, len)) = SideFrame::parse(&bytes) {
                 let mut again = vec![0; len];
-                // The first run need not begin at the base that was written; ours does.
+                // A foreign NACK may have a base below its first run; ours begins at its first run.
                 if let SideFrame::Nack { runs, .. } = frame
                     && runs.each().next().map(|run| run.first) != Some(number::<8>(&bytes, at::PSN))
                 {

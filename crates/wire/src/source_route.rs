@@ -1,7 +1,7 @@
-//! The source-route header: where the switches on a packet's way find what the source has chosen for them.
+//! The source-route header, in which the source tells the switches on a path where to forward the packet.
 //!
-//! It lies between the IPv4 header and UDP, outside the ICRC, since switches change it. docs/wire.md describes it; a test
-//! compares the two.
+//! It lies between the IPv4 header and UDP, outside the ICRC, because switches change it. docs/wire.md describes it;
+//! a test compares the two.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -9,12 +9,12 @@ use thiserror::Error;
 
 /// Version of the header.
 pub const SOURCE_ROUTE_VERSION: u8 = 1;
-/// IPv4 protocol number of a packet with a source-route header: for experiments (RFC 3692).
+/// IPv4 protocol number of a packet with a source-route header: the one for experiments (RFC 3692).
 pub const SOURCE_ROUTE_PROTOCOL: u8 = 253;
-/// Most entries of a route.
+/// Largest number of entries of a route.
 pub const MAX_WAYPOINTS: usize = 63;
 
-/// What comes before the entries.
+/// Bytes before the entries.
 const FIXED_LEN: usize = 8;
 
 /// Offsets of the fields.
@@ -26,16 +26,16 @@ pub(crate) mod at {
     pub(crate) const PATH: usize = 4;
 }
 
-/// How a route is written down.
+/// Form of the entries of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RouteForm {
-    /// Addresses of switches to pass, 4 bytes each; ordinary routing between them.
+    /// Addresses of switches to pass, 4 bytes each, with ordinary routing between them.
     Anchors = 1,
-    /// The egress port at every switch, 2 bytes each: nothing is left to routing. Each switch puts its ingress port where
-    /// its egress port was, so that what arrives is the way back, read backwards.
+    /// Egress port at every switch, 2 bytes each: no decision is left to routing. Each switch overwrites its egress
+    /// port with its ingress port, so the entries that arrive are the return path in reverse order.
     Hops = 2,
-    /// Segment identifiers as in SRv6 (RFC 8754), 16 bytes each; here in the order in which they are passed.
+    /// Segment identifiers as in SRv6 (RFC 8754), 16 bytes each, but in order of travel.
     Segments = 3,
 }
 
@@ -48,7 +48,7 @@ impl RouteForm {
             RouteForm::Segments => 16,
         }
     }
-    /// Bytes of a header with so many entries, filled up to words of 4.
+    /// Bytes of a header with that many entries, padded to a multiple of 4.
     pub const fn header_len(self, entries: usize) -> usize {
         FIXED_LEN + (entries * self.entry_len()).next_multiple_of(4)
     }
@@ -59,7 +59,7 @@ impl RouteForm {
     }
 }
 
-/// The entries of a route, first waypoint first.
+/// Entries of a route, first waypoint first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waypoints<'a> {
     /// See [`RouteForm::Anchors`].
@@ -71,7 +71,7 @@ pub enum Waypoints<'a> {
 }
 
 impl Waypoints<'_> {
-    /// Their form.
+    /// Form of the entries.
     pub const fn form(&self) -> RouteForm {
         match self {
             Waypoints::Anchors(_) => RouteForm::Anchors,
@@ -79,7 +79,7 @@ impl Waypoints<'_> {
             Waypoints::Segments(_) => RouteForm::Segments,
         }
     }
-    /// How many.
+    /// Number of entries.
     pub const fn len(&self) -> usize {
         match self {
             Waypoints::Anchors(list) => list.len(),
@@ -87,47 +87,47 @@ impl Waypoints<'_> {
             Waypoints::Segments(list) => list.len(),
         }
     }
-    /// Whether there are none.
+    /// Returns true if there are no entries.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What is wrong with a source-route header, or with what should become one.
+/// Error in a source-route header, or in the values given for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RouteError {
     /// The bytes end inside the header, or the buffer is too small for it.
     #[error("a source route of {needed} bytes, {available} are there")]
     Truncated {
-        /// Bytes it takes.
+        /// Bytes that the header takes.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes available.
         available: usize,
     },
-    /// Of another version.
+    /// The header has another version.
     #[error("source route version is {0}, expected 1")]
     Version(u8),
-    /// Not a form of this version.
+    /// The form is not defined in this version.
     #[error("source route form is {0}, expected 1 (anchors), 2 (hops) or 3 (segments)")]
     Form(u8),
-    /// No entries, or too many.
+    /// The number of entries is 0 or above [`MAX_WAYPOINTS`].
     #[error("source route of {0} entries, expected 1 to 63")]
     Count(usize),
-    /// More entries left than there are.
+    /// The header has more entries left than entries.
     #[error("source route has {left} entries left of {count}")]
     Left {
-        /// In the header.
+        /// Value in the header.
         left: u8,
-        /// In the header.
+        /// Value in the header.
         count: u8,
     },
-    /// Fill bytes that are not 0.
+    /// Padding that is not 0.
     #[error("source route is filled up with {0:#x}, expected 0")]
     Fill(u16),
 }
 
-/// Writes a header whose route is yet to be begun. Returns its length.
+/// Writes a header with all its entries left to pass. Returns its length.
 ///
 /// # Errors
 /// [`RouteError::Count`] and [`RouteError::Truncated`].
@@ -164,18 +164,18 @@ pub fn emit_source_route(
     Ok(needed)
 }
 
-/// An entry.
+/// One entry of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waypoint {
-    /// A switch to pass.
+    /// Address of a switch to pass.
     Anchor(Ipv4Addr),
-    /// A port: of egress where it is yet to be taken, of ingress where it has been.
+    /// Port of a switch: the egress port before the packet passes the switch, the ingress port after.
     Hop(u16),
-    /// A segment.
+    /// Segment identifier.
     Segment(Ipv6Addr),
 }
 
-/// A header that has been checked: no accessor can fail.
+/// A checked header. No accessor can fail, except [`entry`](SourceRoute::entry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceRoute<'a> {
     form: RouteForm,
@@ -183,7 +183,7 @@ pub struct SourceRoute<'a> {
 }
 
 impl<'a> SourceRoute<'a> {
-    /// Checks the header at the start of `bytes`; what follows it does not matter.
+    /// Checks the header at the start of `bytes`. Bytes behind the header are ignored.
     ///
     /// # Errors
     /// [`RouteError`] names the first field that is wrong.
@@ -211,25 +211,25 @@ impl<'a> SourceRoute<'a> {
         }
     }
 
-    /// How the route is written down.
+    /// Form of the entries.
     pub fn form(&self) -> RouteForm {
         self.form
     }
-    /// Protocol of what follows the header: 17, UDP.
+    /// Protocol behind the header: 17 for UDP.
     pub fn next_header(&self) -> u8 {
         self.bytes[at::NEXT_HEADER]
     }
-    /// Number of the path among those of its pair, or globally.
+    /// Number of the path, unique within its pair of hosts or globally.
     pub fn path(&self) -> u32 {
         let path = self.bytes[at::PATH..].first_chunk().expect("checked when parsed");
         u32::from_be_bytes(*path)
     }
-    /// Entries.
+    /// Number of entries.
     #[expect(clippy::len_without_is_empty, reason = "a route is never empty")]
     pub fn len(&self) -> usize {
         self.bytes[at::COUNT].into()
     }
-    /// Entries yet to be passed.
+    /// Number of entries yet to be passed.
     pub fn left(&self) -> usize {
         self.bytes[at::LEFT].into()
     }
@@ -237,7 +237,7 @@ impl<'a> SourceRoute<'a> {
     pub fn header_len(&self) -> usize {
         self.bytes.len()
     }
-    /// The `i`-th entry in order of travel. Panics unless `i < len()`.
+    /// Returns entry `i` in order of travel. Panics unless `i < len()`.
     pub fn entry(&self, i: usize) -> Waypoint {
         assert!(i < self.len(), "entry {i} of {}", self.len());
         let bytes = &self.bytes[FIXED_LEN + i * self.form.entry_len()..];
@@ -250,19 +250,20 @@ impl<'a> SourceRoute<'a> {
             }
         }
     }
-    /// What the packet is on its way to; `None` once all has been passed.
+    /// Returns the next waypoint, or `None` once all have been passed.
     pub fn next(&self) -> Option<Waypoint> {
         (self.left() > 0).then(|| self.entry(self.len() - self.left()))
     }
-    /// All entries, last one first: of hops that have all been taken, the way back.
+    /// Iterates over all entries, last one first. With hops that have all been passed, this is the return path.
     pub fn backwards(self) -> impl Iterator<Item = Waypoint> + use<'a> {
         (0..self.len()).rev().map(move |i| self.entry(i))
     }
 }
 
-/// A waypoint has been reached: what a switch does to the header at the start of `bytes`. Returns the entry that was
-/// next, of hops the port to send to, with the port the packet came in by in its place. `None`, and nothing changes,
-/// where all had been passed.
+/// Applies the operation of a switch to the header at the start of `bytes`, when the packet has reached a waypoint.
+///
+/// Returns the entry that was next: with hops, the port to send to, which the header then replaces by `ingress`.
+/// Returns `None` and changes nothing if all entries had been passed.
 ///
 /// # Errors
 /// As [`SourceRoute::parse`].

@@ -1,34 +1,36 @@
-//! The algorithms of collectives, by name.
+//! Algorithms of collectives and their names in scenarios.
 
 use serde::{Deserialize, Serialize};
 
-/// How a collective is done.
+/// Algorithm by which a collective is done.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
-    /// chain, chunk by chunk.
+    /// Ring of n - 1 steps, or 2(n - 1) for an all-reduce. A broadcast or reduction passes along the ring as
+    /// a chain, chunk by chunk.
     Ring,
-    /// All-reduce up and down two binary trees, half of the vector each, chunk by chunk.
+    /// All-reduce over two binary trees: up to the root and down again, with half of the vector on each tree,
+    /// chunk by chunk.
     DoubleBinaryTree,
-    /// With partners at distances that halve or double. Other than for an all-reduce, the ranks must be a power of two.
+    /// Exchange with partners at distances that halve or double. All operations other than all-reduce need a
+    /// power of two of ranks.
     HalvingDoubling,
-    /// All-reduce within servers, between them, and within them again, each around rings.
+    /// All-reduce within servers, between servers, and within servers again, each around rings.
     Hierarchical,
-    /// All-to-all at once.
+    /// All-to-all with all messages at once.
     Direct,
-    /// All-to-all in n - 1 steps, each of which waits for the one before.
+    /// All-to-all in n - 1 steps. Each step waits for the one before.
     Pairwise,
-    /// All-to-all in about log2 n steps, in which blocks are passed on.
+    /// All-to-all in about log2 n steps. Ranks forward the blocks of other ranks.
     Bruck,
     /// Broadcast or reduction over a binomial tree.
     Binomial,
 }
 
 impl Algorithm {
-    /// Its name in scenarios and results.
+    /// Returns the algorithm's name in scenarios and results.
     pub const fn name(self) -> &'static str {
         match self {
             Algorithm::Ring => "ring",

@@ -1,4 +1,4 @@
-//! How fast a workload could be on a perfect fabric.
+//! Lower bounds on the completion of a workload, as a perfect fabric would reach them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,24 +8,24 @@ use pathweave_units::{Duration, HostId, Rate, Time};
 use crate::graph::{Job, JobId, Learns, Message, MessageGraph, Moment, Task, TaskId};
 use crate::progress::Progress;
 
-/// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between hosts, so that
-/// no run, whatever its scheme and framing, can be faster.
+/// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between
+/// hosts. No run can be faster, whatever its scheme and framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Payload each host sends, bytes.
+    /// Payload that each host sends, bytes.
     pub sent_bytes: Vec<u64>,
-    /// Payload each host receives, bytes.
+    /// Payload that each host receives, bytes.
     pub received_bytes: Vec<u64>,
-    /// No run ends before: the busiest host link, with regard to when its messages may start.
+    /// Bound from the busiest host link, given the earliest starts of its messages. No run ends before it.
     pub links: Time,
-    /// No run ends before: the longest chain of dependencies, each message alone on its links, with the notifications
-    /// that it takes.
+    /// Bound from the longest chain of dependencies, each message alone on its links, with the notifications
+    /// that the chain takes. No run ends before it.
     pub chain: Time,
 }
 
 impl Bounds {
-    /// Bounds of `graph`, where `rate` tells how fast a host can send and receive, and a host learns of what ended at
-    /// another one after `notification`.
+    /// Returns the bounds of `graph`. `rate` gives the rate at which a host sends and receives. A host learns
+    /// of a task that ended at another host after `notification`.
     pub fn from_graph(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
         let hosts = graph.hosts() as usize;
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
@@ -35,7 +35,8 @@ impl Bounds {
             links: Time::ZERO,
             chain: chain(graph, notification, &rates),
         };
-        // From the last to the first: what starts at or after an instant needs its time after that instant.
+        // Messages are walked by start, from last to first: all that starts at or after an instant needs its
+        // transmission time after that instant.
         for message in graph.messages().iter().rev() {
             let ends = [
                 (&mut bounds.sent_bytes[message.src.index()], rates[message.src.index()]),
@@ -52,20 +53,20 @@ impl Bounds {
         bounds
     }
 
-    /// No run ends before this instant.
+    /// Returns the larger bound. No run ends before this instant.
     pub fn completion(&self) -> Time {
         self.links.max(self.chain)
     }
 }
 
-/// What jobs would take on an infinitely fast network: what is left of them when messages take no time, so that only
-/// computations, delays and the starts of messages count. The rest of a job's time is communication that nothing hides. The span of an
+/// Durations of jobs on an infinitely fast network. Messages take no time, so only computations, delays and
+/// the starts of messages count. The rest of a job's measured time is exposed communication. The span of an
 /// iteration that follows another one begins no earlier than that one ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpans(Vec<Duration>);
 
 impl JobSpans {
-    /// The spans of all jobs of `graph`; zero where nothing computes.
+    /// Returns the spans of all jobs of `graph`. All are zero if nothing computes.
     pub fn from_graph(graph: &MessageGraph) -> Self {
         if graph.computes().is_empty() {
             return JobSpans(vec![Duration::ZERO; graph.jobs().len()]);
@@ -88,13 +89,13 @@ impl JobSpans {
         };
         JobSpans(graph.jobs().iter().zip(&spans).map(span).collect())
     }
-    /// That of one job.
+    /// Returns the span of one job.
     pub fn span(&self, job: JobId) -> Duration {
         self.0[job.index()]
     }
 }
 
-/// End of the longest chain, each message alone on its links.
+/// Returns the end of the longest chain, with each message alone on its links.
 fn chain(graph: &MessageGraph, notification: Duration, rates: &[Rate]) -> Time {
     let time_of = |id: TaskId| match graph.task(id) {
         Task::Compute(compute) => compute.duration,
@@ -108,8 +109,9 @@ fn chain(graph: &MessageGraph, notification: Duration, rates: &[Rate]) -> Time {
     last
 }
 
-/// Carries out a graph of which each message takes `time_of` and nothing else (it is delivered and completed then, and
-/// every host knows at once), and computations of a core take turns. Visits each task as it ends, with its begin and end.
+/// Executes a graph on an ideal network: each message takes `time_of`, is delivered and completed at that
+/// instant, and every host learns of it at once. Computations of a core take turns. Visits each task as it
+/// ends, with its begin and end.
 pub(crate) fn replay(
     graph: &MessageGraph,
     time_of: impl Fn(&Message) -> Duration,
@@ -154,9 +156,9 @@ pub(crate) fn replay(
     }
 }
 
-/// Visits each task as its predecessors are done, with its begin and end if each takes `time_of` and a host learns of what
-/// ended elsewhere after `notification`. A task that needs only some of its predecessors begins with the first, which is no
-/// later than it can.
+/// Visits each task once its predecessors have ended, with its begin and end. Each task takes `time_of`, and
+/// a host learns of a task that ended elsewhere after `notification`. A task that needs only some of its
+/// predecessors begins with the first of them, which is no later than the real begin.
 fn walk(
     graph: &MessageGraph,
     notification: Duration,
@@ -210,14 +212,14 @@ mod tests {
     use crate::kinds::{Flows, Placement, RingAllReduce, Traffic};
     use crate::testing::{flow_at, graph_of};
 
-    /// A nanosecond a byte.
+    /// One nanosecond per byte.
     fn rate(_: HostId) -> Rate {
         Rate::from_gbps(8)
     }
 
     #[test]
     fn the_busiest_link_with_regard_to_starts() {
-        // Host 2 receives 1000 bytes from 0 us on, idles, and 3000 more from 10 us on.
+        // Host 2 receives 1000 bytes from 0 us on, is idle, and receives 3000 more from 10 us on.
         let flows = vec![flow_at(0, 2, 1000, 0), flow_at(0, 2, 1000, 10), flow_at(1, 2, 2000, 10)];
         let graph = graph_of(3, Traffic::Flows(Flows { flows, ..Flows::default() }));
         let bounds = Bounds::from_graph(&graph, Duration::ZERO, rate);

@@ -1,4 +1,4 @@
-//! Declares groups, jobs, tasks and dependencies in any order.
+//! Builder of a graph: groups, jobs, tasks and dependencies, declared in any order.
 
 mod canonical;
 mod labelling;
@@ -17,64 +17,65 @@ use crate::graph::{
     PROCESS_BITS,
 };
 
-/// Tasks a graph may have.
+/// Largest number of tasks in a graph.
 pub const MAX_TASKS: usize = 1 << 28;
-/// Dependencies a graph may have.
+/// Largest number of dependencies in a graph.
 pub const MAX_DEPENDENCIES: usize = 1 << 28;
 
-/// Which connection carries a message.
+/// Connection that carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stream {
-    /// The one with this label (below 2^31) between the two hosts within the group.
+    /// The connection with this label (below 2^31) between the two hosts within the group.
     Shared(u32),
-    /// One of its own.
+    /// A connection for this message alone.
     Own,
 }
 
-/// A message to declare; fields as in [`Message`].
+/// A message to declare. The fields are those of [`Message`].
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage {
     /// The sending host.
     pub src: HostId,
     /// The receiving host.
     pub dst: HostId,
-    /// Payload.
+    /// Payload, bytes.
     pub size: Bytes,
     /// Earliest start.
     pub start: Time,
-    /// The group.
+    /// Group of the message.
     pub group: GroupId,
-    /// The connection.
+    /// Connection that carries the message.
     pub stream: Stream,
-    /// The job.
+    /// Job that the message belongs to, if any.
     pub job: Option<JobId>,
 }
 
-/// A declared task. Valid for the builder that made it, not for the graph.
+/// A declared task. The value is valid for the builder that made it, not for the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Draft(u32);
 
-/// Bit of drafts of computations.
+/// Bit that marks drafts of computations.
 const COMPUTE: u32 = 1 << 31;
 
 impl Draft {
     const fn is_compute(self) -> bool {
         self.0 & COMPUTE != 0
     }
-    /// Its index among all tasks, of which the first `messages` are messages.
+    /// Returns the index among all tasks. The first `messages` tasks are messages.
     const fn index(self, messages: u32) -> u32 {
         if self.is_compute() { messages + (self.0 & !COMPUTE) } else { self.0 }
     }
 }
 
 impl Stream {
-    /// The one between these processes of the two hosts, each below 2^15.
+    /// Returns the connection between process `src` of the sending host and process `dst` of the receiving
+    /// host. Both are below 2^15.
     pub const fn between_processes(src: u16, dst: u16) -> Self {
         Stream::Shared((src as u32) << PROCESS_BITS | dst as u32)
     }
 }
 
-/// Collects tasks and dependencies; [`GraphBuilder::finish`] makes the graph.
+/// Collects groups, jobs, tasks and dependencies. [`GraphBuilder::finish`] makes the graph.
 #[derive(Clone, Debug)]
 pub struct GraphBuilder {
     hosts: u32,
@@ -86,7 +87,7 @@ pub struct GraphBuilder {
     edges: Vec<Edge>,
     needs: Vec<(Draft, u32)>,
     delays: Vec<(Draft, Duration)>,
-    /// How many workloads have used each group.
+    /// Number of workloads that have used each group.
     uses: Vec<u64>,
     notes: Vec<String>,
     /// Names of tasks, for error messages.
@@ -96,7 +97,7 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// An empty graph on hosts `0..hosts`.
+    /// Makes an empty graph on hosts `0..hosts`.
     pub fn new(hosts: u32) -> Self {
         GraphBuilder {
             hosts,
@@ -115,7 +116,7 @@ impl GraphBuilder {
             folding: None,
         }
     }
-    /// The group of this name, declared now unless it was before.
+    /// Returns the group of this name. Declares it if it does not exist.
     pub fn group(&mut self, name: &str, scheme: Option<&str>) -> Result<GroupId, GraphError> {
         if let Some(i) = self.groups.iter().position(|g| g.name == name) {
             if self.groups[i].scheme.as_deref() != scheme {
@@ -132,25 +133,25 @@ impl GraphBuilder {
         self.groups.push(Group { name: name.to_owned(), scheme: scheme.map(str::to_owned) });
         Ok(GroupId((self.groups.len() - 1) as u16))
     }
-    /// A new job.
+    /// Declares a job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
         self.jobs.push(Job { name, group, measure: None, follows: None, part_of: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
     }
-    /// A job is a collective, of which bandwidth is reported.
+    /// Marks a job as a collective whose bandwidth is reported.
     pub fn measure(&mut self, job: JobId, measure: Measure) {
         self.jobs[job.index()].measure = Some(measure);
     }
-    /// A job is the iteration or round after another one, of the same ranks.
+    /// Marks a job as the iteration or round after `before`, of the same ranks.
     pub fn follows(&mut self, job: JobId, before: JobId) {
         self.jobs[job.index()].follows = Some(before);
     }
-    /// A job is a part of another one, which is a part of none.
+    /// Marks a job as a part of `whole`. The whole is itself part of no job.
     pub fn is_part_of(&mut self, job: JobId, whole: JobId) {
         self.jobs[job.index()].part_of = Some(whole);
     }
-    /// A new message.
+    /// Declares a message.
     pub fn message(&mut self, new: NewMessage) -> Result<Draft, GraphError> {
         self.check_host(new.src)?;
         self.check_host(new.dst)?;
@@ -173,7 +174,7 @@ impl GraphBuilder {
         self.messages.push(Message { src, dst, size, start, group, stream, job });
         Ok(Draft((self.messages.len() - 1) as u32))
     }
-    /// A new computation.
+    /// Declares a computation.
     pub fn compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
         if let Some(host) = compute.host {
             self.check_host(host)?;
@@ -183,26 +184,27 @@ impl GraphBuilder {
         self.computes.push(compute);
         Ok(Draft((self.computes.len() - 1) as u32 | COMPUTE))
     }
-    /// A new core, for computations of one host.
+    /// Declares a core, for computations of one host.
     pub fn core(&mut self) -> Result<CoreId, GraphError> {
         check_room("cores", self.cores as usize, MAX_TASKS)?;
         self.cores += 1;
         Ok(CoreId(self.cores - 1))
     }
-    /// Tasks declared from now on have this label; with `None` they have none. A label says what a task does and changes
-    /// nothing in it; results show it. A graph tells 4,194,304 labels apart; tasks of further ones have none.
+    /// Sets the label of all tasks declared from now on; `None` removes it. A label describes a task in
+    /// results and does not change its behaviour. A graph distinguishes 4,194,304 labels; tasks with further
+    /// labels have none.
     pub fn label(&mut self, label: Option<Label>) {
         self.labelling.set(label);
     }
-    /// Errors about `task` call it by this name.
+    /// Sets the name of `task` in error messages.
     pub fn name(&mut self, task: Draft, name: &str) {
         self.names.push((task, name.to_owned()));
     }
-    /// `task` waits for `predecessor`: for its delivery, if it is a message.
+    /// Makes `task` wait for `predecessor`. If the predecessor is a message, the task waits for its delivery.
     pub fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), GraphError> {
         self.after_moment(task, predecessor, Moment::Delivery)
     }
-    /// `task` waits for this moment of `predecessor`.
+    /// Makes `task` wait for the given moment of `predecessor`.
     pub fn after_moment(
         &mut self,
         task: Draft,
@@ -214,44 +216,44 @@ impl GraphBuilder {
         self.edges.push(Edge::new(predecessor.0, task.0, moment));
         Ok(())
     }
-    /// `task` begins when so many of those it waits for are over, 1 or more: with as many as there are, or more, when all
-    /// are.
+    /// Lets `task` begin once `needs` of its predecessors have ended (at least 1). If it has no more
+    /// predecessors than that, it waits for all of them.
     pub fn needs(&mut self, task: Draft, needs: u32) {
         self.needs.push((task, needs.max(1)));
     }
-    /// `task` begins this long after its last predecessor, or after its own start if it has none. Adds up
-    /// when called again.
+    /// Makes `task` begin this long after its last predecessor, or after its own start if it has none. Delays
+    /// of several calls add up.
     pub fn delay(&mut self, task: Draft, delay: Duration) {
         if delay > Duration::ZERO {
             self.delays.push((task, delay));
         }
     }
-    /// The hosts of all tasks stand for others.
+    /// Declares that each host with tasks represents other hosts as well.
     pub(crate) fn fold(&mut self, folding: Folding) {
         self.folding = Some(folding);
     }
-    /// How many workloads have used the group before, counting this call as one more.
+    /// Returns how many workloads have used the group before, and counts this call as one more.
     pub(crate) fn next_use(&mut self, group: GroupId) -> u64 {
         self.uses.resize(self.groups.len(), 0);
         self.uses[group.index()] += 1;
         self.uses[group.index()] - 1
     }
-    /// Makes room for what is to come: growing by doubling would take up to three times as much for a moment.
+    /// Reserves memory for `counts`. Growth by doubling would need up to three times as much for a moment.
     pub(crate) fn reserve(&mut self, counts: Counts) {
         let room = |count: u64, limit: usize| usize::try_from(count).unwrap_or(limit).min(limit);
         self.messages.reserve_exact(room(counts.messages, MAX_TASKS));
         self.computes.reserve_exact(room(counts.computations, MAX_TASKS));
         self.edges.reserve_exact(room(counts.dependencies, MAX_DEPENDENCIES));
     }
-    /// Something the user should know and that is not an error.
+    /// Adds a note for the user that is not an error.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
-    /// What the user should know: assumptions made, input not used.
+    /// Returns the notes for the user: assumptions made, input not used.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
-    /// Tasks declared so far.
+    /// Returns the number of tasks declared so far.
     pub fn task_count(&self) -> usize {
         self.messages.len() + self.computes.len()
     }

@@ -17,12 +17,12 @@ macro_rules! builtin {
     };
 }
 
-/// A distribution that comes with the program. Origins: `data/cdf/README.md`.
+/// A distribution built into the program. Its sources are listed in `data/cdf/README.md`.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinCdf {
-    /// Its name in scenario files.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it describes.
+    /// Description of the distribution, for users.
     pub help: &'static str,
     text: &'static str,
 }
@@ -44,23 +44,23 @@ const BUILTIN: &[BuiltinCdf] = builtin! {
 };
 
 impl BuiltinCdf {
-    /// The distribution.
+    /// Returns the distribution.
     pub fn cdf(&self) -> SizeCdf {
         SizeCdf::parse(self.text, self.name).expect("distributions in the program are tested")
     }
 }
 
-/// The distributions that come with the program.
+/// Returns the distributions built into the program.
 pub fn builtin_cdfs() -> &'static [BuiltinCdf] {
     BUILTIN
 }
 
-/// How a file writes probabilities.
+/// Scale of the probabilities in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdfScale {
-    /// 0 to 1.
+    /// Probabilities from 0 to 1.
     Fraction,
-    /// 0 to 100.
+    /// Probabilities from 0 to 100.
     Percent,
 }
 
@@ -75,31 +75,31 @@ impl fmt::Display for CdfScale {
 
 /// A cumulative distribution of message sizes, linear between its points.
 ///
-/// A first point above probability 0 is an atom: that share of the messages has exactly its size (some tools
-/// interpolate from 0 bytes instead, others refuse the file). Two points of one size are an atom as well.
+/// A first point above probability 0 is an atom: that share of the messages has exactly its size. (Some tools
+/// interpolate from 0 bytes instead, others refuse the file.) Two points of one size are an atom as well.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeCdf {
     /// (bytes, probability), both ascending; the last probability is 1.
     points: Vec<(f64, f64)>,
     scale: CdfScale,
-    /// Parts of the file that are read in a way of their own, in words for the user.
+    /// Notes for the user on parts of the file that needed an interpretation.
     notes: Vec<String>,
 }
 
-/// Payload of a packet of ns-2 in files of pFabric, bytes.
+/// Payload of an ns-2 packet in files of pFabric, bytes.
 const NS2_PACKET_BYTES: f64 = 1_460.0;
 
-/// Form of the lines of a file.
+/// Columns of the lines of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Columns {
     /// BYTES PROBABILITY.
     Two,
-    /// PACKETS COUNT PROBABILITY, as ns-2 has them.
+    /// PACKETS COUNT PROBABILITY, the form of ns-2.
     Three,
 }
 
 impl SizeCdf {
-    /// A distribution that comes with the program; the error text names the nearest one.
+    /// Returns a distribution built into the program. The error text suggests the nearest name.
     pub fn builtin(name: &str) -> Result<Self, String> {
         match BUILTIN.iter().find(|b| b.name == name) {
             Some(builtin) => Ok(builtin.cdf()),
@@ -114,11 +114,11 @@ impl SizeCdf {
         }
     }
 
-    /// Parses lines of "BYTES PROBABILITY", with blanks or a comma between them; blank lines and lines beginning with `#` are
-    /// skipped. `file` is for error messages.
+    /// Parses lines of "BYTES PROBABILITY", separated by blanks or a comma. Skips blank lines and lines that
+    /// begin with `#`. `file` is the name in error messages.
     ///
-    /// With a note it also takes what others write: a line of headings; the mean alone on the first line (Homa); and lines of
-    /// "PACKETS COUNT PROBABILITY", of packets of 1,460 bytes (ns-2, pFabric).
+    /// Also accepts, with a note, forms of other programs: a line of headings; the mean alone on the first
+    /// line (Homa); and lines of "PACKETS COUNT PROBABILITY" with packets of 1,460 bytes (ns-2, pFabric).
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let mut notes = Vec::new();
@@ -207,24 +207,24 @@ impl SizeCdf {
         Ok(SizeCdf { points, scale, notes })
     }
 
-    /// Parts of the file that were read in a way of their own, in words for the user.
+    /// Returns notes for the user on parts of the file that needed an interpretation.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The scale the file was taken to use, judged by its last probability.
+    /// Returns the scale of the file's probabilities, derived from its last probability.
     pub fn scale(&self) -> CdfScale {
         self.scale
     }
 
-    /// Mean size in bytes, before rounding to whole bytes.
+    /// Returns the mean size in bytes, before rounding to whole bytes.
     pub fn mean_bytes(&self) -> f64 {
         let atom = self.points[0].0 * self.points[0].1;
         let pieces = self.points.windows(2).map(|w| (w[1].1 - w[0].1) * (w[0].0 + w[1].0) / 2.0);
         atom + pieces.sum::<f64>()
     }
 
-    /// The size below which a share `p` (0 to 1) of the messages lies, in bytes.
+    /// Returns the size in bytes below which a share `p` (0 to 1) of the messages lies.
     pub fn quantile(&self, p: f64) -> f64 {
         let above = self.points.partition_point(|point| point.1 <= p);
         match (above.checked_sub(1).map(|i| self.points[i]), self.points.get(above)) {
@@ -266,7 +266,8 @@ mod tests {
     #[test]
     fn shares_of_web_search_that_reflex_rests_on() {
         let cdf = SizeCdf::builtin("websearch").unwrap();
-        // 10 MB at 0.97, 30 MB at 1: 12.5 MB, what a round trip over 1 ms holds at 100 Gb/s, is an eighth of the way.
+        // The points are 10 MB at 0.97 and 30 MB at 1. 12.5 MB, the bandwidth-delay product of 1 ms at 100
+        // Gb/s, lies an eighth of the distance between them.
         assert!((cdf.quantile(0.97) - 10e6).abs() < 1.0);
         assert!((cdf.quantile(0.973_75) - 12.5e6).abs() < 1.0);
         let (mut rng, n) = (Rng::for_component(1, "cdf", 1), 200_000);

@@ -1,4 +1,4 @@
-//! What a scenario says about its traffic, and the way from there to a graph.
+//! Configuration of a workload in a scenario, and its conversion to a graph.
 
 use pathweave_units::Duration;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::sink::Sink;
 pub use crate::sink::between_name;
 use crate::stragglers::Stragglers;
 
-/// One workload of a scenario. Several may run together, each with a scheme of its own.
+/// One workload of a scenario. Several workloads may run together, each with its own scheme.
 ///
 /// ```toml
 /// [[workload]]
@@ -23,50 +23,54 @@ use crate::stragglers::Stragglers;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkloadConfig {
-    /// Name under which results are reported; the random streams depend on it. Default: the kind.
+    /// Name under which results are reported. The random streams of the workload depend on it. Default: the
+    /// kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Name of the scheme of its connections. Default: that of the run.
+    /// Name of the scheme of the workload's connections. Default: the scheme of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
-    /// Name of the scheme of its connections between data centres, which are a group of their own ([`between_name`]).
-    /// Default: as inside.
+    /// Name of the scheme of the workload's connections between data centres. These connections form a group
+    /// of their own ([`between_name`]). Default: the scheme of connections within a data centre.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_sites: Option<String>,
-    /// When it starts, since the start of the run.
+    /// Start of the workload, since the start of the run (default 0).
     #[serde(default)]
     pub start: Duration,
-    /// Connections of its messages.
+    /// Connections that carry the workload's messages.
     #[serde(default, skip_serializing_if = "MessageConnections::is_of_kind")]
     pub connections: MessageConnections,
-    /// How long its computations really take, where hosts differ.
+    /// Deviation of the real durations of computations from the nominal ones, where hosts differ in speed.
+    /// Default: no deviation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stragglers: Option<Stragglers>,
-    /// What is sent. Fields it does not know are refused there, as serde cannot do both here.
+    /// Traffic of the workload, by `kind`. Unknown fields are rejected there, because serde cannot combine
+    /// `flatten` with `deny_unknown_fields` here.
     #[serde(flatten)]
     pub traffic: Traffic,
 }
 
-/// Connections of the messages of a workload.
+/// Connections that carry the messages of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageConnections {
-    /// Those of the kind: most kinds have one for each pair of processes.
+    /// The connections that the kind defines. Most kinds have one for each pair of processes.
     #[default]
     OfKind,
-    /// One for each message, which begins at the rate of a new connection (ASTRA-sim with ns-3).
+    /// One connection for each message, which begins at the rate of a new connection (as in ASTRA-sim with
+    /// ns-3).
     Own,
 }
 
 impl MessageConnections {
-    /// True of the default.
+    /// Returns true for the default.
     pub fn is_of_kind(&self) -> bool {
         *self == MessageConnections::OfKind
     }
 }
 
 impl WorkloadConfig {
-    /// A workload with defaults for everything but its traffic.
+    /// Makes a workload with defaults for everything but its traffic.
     pub fn new(traffic: Traffic) -> Self {
         WorkloadConfig {
             group: None,
@@ -78,14 +82,15 @@ impl WorkloadConfig {
             traffic,
         }
     }
-    /// The name under which results are reported.
+    /// Returns the name under which results are reported.
     pub fn group_name(&self) -> &str {
         self.group.as_deref().unwrap_or(self.traffic.kind())
     }
-    /// Declares its messages.
+    /// Declares the workload's messages.
     ///
-    /// Depends on the seed, the group's name and the fields of the traffic, and neither on the scheme nor on
-    /// other workloads (save earlier ones of the same group, from which it draws different numbers).
+    /// The result depends on the seed, the group's name and the fields of the traffic. It does not depend on
+    /// the scheme or on other workloads, except earlier ones of the same group, which have drawn other random
+    /// numbers.
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
         let (scheme, between) = (self.scheme.as_deref(), self.between_sites.as_deref());
         let mut sink = Sink::new(env, out, self.group_name(), scheme, between, self.start)?;
@@ -98,16 +103,16 @@ impl WorkloadConfig {
     }
 }
 
-/// A graph and what the user should know about how it was made.
+/// A graph, and the notes for the user on how it was made.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The messages.
+    /// Graph of messages and computations.
     pub graph: MessageGraph,
-    /// Assumptions made, input not used.
+    /// Assumptions made and input not used, for the user.
     pub notes: Vec<String>,
 }
 
-/// The graph of all workloads of a scenario.
+/// Makes the graph of all workloads of a scenario.
 pub fn build(workloads: &[WorkloadConfig], env: &WorkloadEnv) -> Result<Workload, WorkloadError> {
     let mut builder = GraphBuilder::new(env.hosts);
     for workload in workloads {
@@ -196,7 +201,8 @@ mod tests {
             let across = message.src.index() / 2 != message.dst.index() / 2;
             assert_eq!(message.group.index(), usize::from(across));
         }
-        // Hosts 1 and 2 of the fabric are in two sites, though they are the first two of their pool.
+        // Hosts 1 and 2 of the fabric are in different sites, although they are the first two hosts of their
+        // pool.
         let mut builder = GraphBuilder::new(4);
         config.generate(&env.of_members(&[1, 2]), &mut builder).unwrap();
         let pool = builder.finish().unwrap();

@@ -1,6 +1,6 @@
-//! How many tasks and dependencies a graph has.
+//! Numbers of tasks and dependencies of a graph.
 
-/// Parts of a graph, or of a piece of it.
+/// Sizes of a graph, or of a part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
@@ -9,7 +9,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// So many times as much.
+    /// Returns `n` times the counts.
     pub(crate) fn times(self, n: u64) -> Self {
         Counts {
             messages: self.messages.saturating_mul(n),
@@ -17,7 +17,7 @@ impl Counts {
             dependencies: self.dependencies.saturating_mul(n),
         }
     }
-    /// A part of so many that are alike.
+    /// Returns the counts of one of `n` equal parts.
     pub(crate) fn over(self, n: u64) -> Self {
         Counts {
             messages: self.messages / n,
@@ -30,7 +30,7 @@ impl Counts {
         self.computations = self.computations.saturating_add(other.computations);
         self.dependencies = self.dependencies.saturating_add(other.dependencies);
     }
-    /// Messages and computations together.
+    /// Returns the number of messages and computations.
     pub(crate) fn tasks(&self) -> u64 {
         self.messages.saturating_add(self.computations)
     }

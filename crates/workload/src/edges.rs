@@ -1,32 +1,33 @@
-//! What waits for what, in compressed rows.
+//! Dependencies between tasks, in compressed sparse rows.
 
 use crate::graph::{Moment, TaskId};
 
-/// Dependencies by source task. All is empty if there is no edge.
+/// Dependencies by source task. All fields are empty if there is no edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edges {
-    /// By moment.
+    /// Rows for each [`Moment`], in the order of its values.
     rows: [Rows; 2],
     predecessors: Vec<u32>,
 }
 
-/// Compressed rows; both are empty if no row has an entry.
+/// Compressed sparse rows. Both fields are empty if no row has an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rows {
-    /// Where the row of a task begins in `targets`; one more than there are tasks.
+    /// Index in `targets` at which the row of each task begins. Has one entry more than there are tasks.
     offsets: Vec<u32>,
     targets: Vec<TaskId>,
 }
 
-/// A dependency to declare, in eight bytes: graphs have hundreds of millions.
+/// A dependency to declare. Eight bytes, because graphs have hundreds of millions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
-    /// The predecessor, and [`OF_COMPLETION`].
+    /// The predecessor, with the bit [`OF_COMPLETION`].
     from: u32,
     to: u32,
 }
 
-/// Bit of edges that wait for a completion. Tasks are numbered below it, and their drafts use the bit above.
+/// Bit of edges that wait for a completion. Task numbers are smaller. The bit above it marks drafts of
+/// computations.
 const OF_COMPLETION: u32 = 1 << 30;
 
 impl Edge {
@@ -40,14 +41,15 @@ impl Edge {
     fn moment(self) -> Moment {
         if self.from & OF_COMPLETION == 0 { Moment::Delivery } else { Moment::Completion }
     }
-    /// The same between tasks of other names.
+    /// Returns the same edge with its tasks renamed.
     pub(crate) fn renamed(self, name: impl Fn(u32) -> u32) -> Self {
         Edge::new(name(self.from()), name(self.to), self.moment())
     }
 }
 
 impl Rows {
-    /// Rows of so many tasks from edges, counted first and then filled in; duplicates count once.
+    /// Makes the rows of `tasks` tasks from edges. Counts the entries of each row first, then fills them in.
+    /// Removes duplicates.
     fn new(tasks: usize, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
         let mut offsets = vec![0u32; tasks + 1];
         let mut all = 0usize;
@@ -62,7 +64,8 @@ impl Rows {
             offsets[i + 1] += offsets[i];
         }
         let mut targets = vec![TaskId(0); all];
-        // While they are filled in, the offset of a row is where its next entry goes; then it is that of the next row.
+        // During the fill, the offset of a row is the index of its next entry. Afterwards it is the begin of
+        // the next row.
         for (from, to) in edges {
             let next = &mut offsets[from as usize];
             targets[*next as usize] = TaskId(to);
@@ -75,7 +78,7 @@ impl Rows {
         rows
     }
 
-    /// Sorts rows and leaves each entry in once.
+    /// Sorts each row and removes duplicates.
     fn sort_each(&mut self) {
         let (mut begin, mut kept) = (0, 0);
         for row in 1..self.offsets.len() {
@@ -102,7 +105,7 @@ impl Rows {
         }
     }
 
-    /// The same where task `i` is called `position[i]`.
+    /// Returns the same rows with task `i` renamed to `position[i]`.
     fn renamed(&self, position: &[u32]) -> Self {
         if self.targets.is_empty() {
             return Rows::default();
@@ -127,7 +130,7 @@ impl Rows {
 }
 
 impl Edges {
-    /// Duplicates count once.
+    /// Makes the edges of `tasks` tasks. Removes duplicates.
     pub(crate) fn new(tasks: usize, edges: &[Edge]) -> Self {
         if edges.is_empty() {
             return Edges::default();
@@ -159,7 +162,7 @@ impl Edges {
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
         (0..self.predecessors.len() as u32).flat_map(|i| self.all_of(TaskId(i)).map(move |t| (TaskId(i), t)))
     }
-    /// The same where task `i` is called `position[i]`.
+    /// Returns the same edges with task `i` renamed to `position[i]`.
     pub(crate) fn renamed(self, position: &[u32]) -> Self {
         if self.predecessors.is_empty() {
             return self;
@@ -197,7 +200,7 @@ mod tests {
         assert_eq!((of(2, Delivery), of(2, Completion)), (vec![3], vec![1]));
         assert!(of(1, Delivery).is_empty() && of(3, Completion).is_empty());
         assert_eq!((edges.predecessors(), edges.len()), ([0, 2, 0, 3].as_slice(), 5));
-        // 0, 1, 2, 3 become 3, 0, 1, 2.
+        // Tasks 0, 1, 2, 3 become 3, 0, 1, 2.
         let renamed = edges.renamed(&[3, 0, 1, 2]);
         assert_eq!(renamed.after(TaskId(3), Delivery), [TaskId(0), TaskId(2)]);
         assert_eq!(renamed.after(TaskId(1), Completion), [TaskId(0)]);

@@ -1,4 +1,4 @@
-//! What a generator knows about the fabric.
+//! Environment of a generator: the fabric as far as workloads depend on it, and the seed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,36 +7,37 @@ use pathweave_units::{HostId, Rate};
 
 use crate::fold::Fold;
 
-/// The fabric as far as workloads care, and the seed.
+/// The fabric as far as workloads depend on it, and the seed.
 #[derive(Clone, Debug)]
 pub struct WorkloadEnv {
-    /// Number of hosts; they are `0..hosts`.
+    /// Number of hosts. The hosts are `0..hosts`.
     pub hosts: u32,
-    /// Rate at which a host can send, all its ports together.
+    /// Rate at which a host can send, over all its ports together.
     pub host_rate: Rate,
-    /// Rack (ToR switch) of each host, numbered from 0. Empty: all in one rack.
+    /// Rack (ToR switch) of each host, numbered from 0. Empty if all are in one rack.
     pub racks: Vec<u32>,
-    /// Pod of each host, numbered from 0. Empty: all in one pod.
+    /// Pod of each host, numbered from 0. Empty if all are in one pod.
     pub pods: Vec<u32>,
-    /// Data centre of each host, numbered from 0. Empty: all in one.
+    /// Data centre of each host, numbered from 0. Empty if all are in one data centre.
     pub sites: Vec<u32>,
-    /// Rate of all links from racks upwards together, one direction. `None` if there are none.
+    /// Total rate of all links from racks upwards, one direction. `None` if there are none.
     pub rack_uplinks: Option<Rate>,
     /// Seed of the run.
     pub seed: u64,
-    /// Paths in the configuration are relative to this folder.
+    /// Folder to which paths in the configuration are relative.
     pub base_dir: PathBuf,
-    /// Host identifiers in flow lists and the hosts they mean, where an imported topology numbers its nodes
-    /// in its own way. `None`: identifiers are host numbers.
+    /// Host of each identifier in flow lists, if an imported topology has its own numbers for nodes. `None`
+    /// if identifiers are host numbers.
     pub node_ids: Option<BTreeMap<u64, HostId>>,
-    /// The hosts of the fabric that hosts `0..hosts` stand for, where they are only some of them. Empty: all.
+    /// Hosts of the fabric that hosts `0..hosts` correspond to, if the workload uses a subset. Empty if it
+    /// uses all.
     pub members: Vec<u32>,
-    /// Whether ranks that others stand for may be left out.
+    /// Permission to leave out ranks that other ranks represent.
     pub fold: Fold,
 }
 
 impl WorkloadEnv {
-    /// `hosts` hosts in one rack.
+    /// Makes an environment of `hosts` hosts in one rack.
     pub fn new(hosts: u32, host_rate: Rate) -> Self {
         WorkloadEnv {
             hosts,
@@ -52,8 +53,8 @@ impl WorkloadEnv {
             fold: Fold::Never("nothing asks for it".to_owned()),
         }
     }
-    /// The same for a workload that has only these hosts: its hosts are numbered from 0 in their order. Rates are those
-    /// of the whole fabric.
+    /// Returns the environment of a workload that uses only these hosts. Its hosts are numbered from 0 in
+    /// their order. Rates stay those of the whole fabric.
     #[must_use]
     pub fn of_members(&self, members: &[u32]) -> Self {
         let of = |list: &[u32]| match list {
@@ -71,23 +72,23 @@ impl WorkloadEnv {
             ..self.clone()
         }
     }
-    /// The host of the fabric that a workload's host stands for.
+    /// Returns the host of the fabric that a workload's host corresponds to.
     pub(crate) fn member(&self, host: u32) -> HostId {
         HostId(self.members.get(host as usize).copied().unwrap_or(host))
     }
-    /// Rack of a host.
+    /// Returns the rack of a host.
     pub fn rack(&self, host: u32) -> u32 {
         self.racks.get(host as usize).copied().unwrap_or(0)
     }
-    /// Pod of a host.
+    /// Returns the pod of a host.
     pub fn pod(&self, host: u32) -> u32 {
         self.pods.get(host as usize).copied().unwrap_or(0)
     }
-    /// Data centre of a host.
+    /// Returns the data centre of a host.
     pub fn site(&self, host: u32) -> u32 {
         self.sites.get(host as usize).copied().unwrap_or(0)
     }
-    /// The host a flow list means by `id`.
+    /// Returns the host that `id` denotes in a flow list.
     pub(crate) fn host_of(&self, id: u64) -> Result<HostId, String> {
         let host = match &self.node_ids {
             None => u32::try_from(id).ok().filter(|&h| h < self.hosts).map(HostId),

@@ -1,4 +1,4 @@
-//! What can be wrong with a workload.
+//! Errors of workloads.
 
 use pathweave_units::HostId;
 
@@ -7,79 +7,79 @@ use crate::graph::MAX_MESSAGE_SIZE;
 /// A workload that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// A field of the configuration.
+    /// A field of the configuration has a wrong value.
     #[error("workload \"{group}\": {field} = {value}: {allowed}")]
     Field {
-        /// The group, which names the workload.
+        /// Name of the workload's group.
         group: String,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// The value found.
+        /// Value found.
         value: String,
-        /// What is allowed.
+        /// Values allowed.
         allowed: String,
     },
-    /// More ranks than the topology has hosts, where nobody said which hosts they are.
+    /// The trace has more ranks than the topology has hosts, and no field places them.
     #[error("workload \"{group}\": the trace has {ranks} ranks, the topology {hosts} hosts: {remedy}")]
     TooFewHosts {
-        /// The group, which names the workload.
+        /// Name of the workload's group.
         group: String,
-        /// Ranks of the trace.
+        /// Number of ranks of the trace.
         ranks: usize,
-        /// Hosts of the topology.
+        /// Number of hosts of the topology.
         hosts: u32,
-        /// What to change.
+        /// Change that the user can make.
         remedy: &'static str,
     },
-    /// A flow of an inline list.
+    /// A flow of an inline list is wrong.
     #[error("workload \"{group}\": flows[{index}]: {message}")]
     Flow {
-        /// The group, which names the workload.
+        /// Name of the workload's group.
         group: String,
-        /// Which flow, from 0.
+        /// Index of the flow, from 0.
         index: u64,
-        /// The field of the flow, where it is one.
+        /// Field of the flow, if the error is about one.
         field: Option<&'static str>,
         /// Field, value and what is allowed.
         message: String,
     },
-    /// A place in a file.
+    /// A file has wrong content or cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
     /// The messages do not form a valid graph.
     #[error("workload \"{group}\": {error}")]
     Graph {
-        /// The group, which names the workload.
+        /// Name of the workload's group.
         group: String,
-        /// What is wrong.
+        /// Error of the graph.
         error: GraphError,
     },
 }
 
-/// Bad content of a file, or a file that cannot be read.
+/// Wrong content of a file, or a file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {message}", .line.map_or(String::new(), |l| format!(":{l}")))]
 pub struct FileError {
-    /// The file as the user named it.
+    /// Name of the file as the user wrote it.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1. `None` if the error is about the whole file.
     pub line: Option<u64>,
     /// Field, value and what is allowed.
     pub message: String,
 }
 
 impl FileError {
-    /// At a line.
+    /// Makes an error at a line.
     pub(crate) fn at(file: &str, line: u64, message: impl Into<String>) -> Self {
         FileError { file: file.to_owned(), line: Some(line), message: message.into() }
     }
-    /// About the whole file.
+    /// Makes an error about the whole file.
     pub(crate) fn whole(file: &str, message: impl Into<String>) -> Self {
         FileError { file: file.to_owned(), line: None, message: message.into() }
     }
 }
 
-/// As much of a word of a file as an error has room for.
+/// Returns a word of a file, shortened to 40 characters for an error message.
 pub(crate) fn shown(word: &str) -> String {
     const SHOWN: usize = 40;
     match word.char_indices().nth(SHOWN) {
@@ -88,7 +88,7 @@ pub(crate) fn shown(word: &str) -> String {
     }
 }
 
-/// Which ranks there are, for errors about others.
+/// Returns a text with the valid ranks, for errors about other ranks.
 pub(crate) fn ranks_are(ranks: u64) -> String {
     match ranks {
         0 => "there are no ranks".to_owned(),
@@ -100,52 +100,52 @@ pub(crate) fn ranks_are(ranks: u64) -> String {
 /// Messages that do not form a valid graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// A host that does not exist.
+    /// A host does not exist.
     #[error("host {host} does not exist; hosts are 0 to {}", .hosts.saturating_sub(1))]
     NoSuchHost {
-        /// The host named.
+        /// Host that the input names.
         host: HostId,
-        /// Hosts there are.
+        /// Number of hosts.
         hosts: u32,
     },
-    /// A message to its own sender.
+    /// A message has the same source and destination.
     #[error("host {host} sends to itself; source and destination must differ")]
     ToItself {
-        /// The host.
+        /// Host of the message.
         host: HostId,
     },
-    /// An empty or too large message.
+    /// A message is empty or too large.
     #[error("message of {size} bytes from host {src} to host {dst}; allowed are 1 to {} bytes", MAX_MESSAGE_SIZE.get())]
     Size {
-        /// The sender.
+        /// Sending host.
         src: HostId,
-        /// The receiver.
+        /// Receiving host.
         dst: HostId,
-        /// The size, bytes.
+        /// Size of the message, bytes.
         size: u64,
     },
-    /// More tasks, groups, edges or jobs than are supported.
+    /// The graph has more tasks, groups, edges or jobs than are supported.
     #[error("more than {limit} {what}")]
     TooMany {
-        /// Of what.
+        /// Kind of item that is exceeded.
         what: &'static str,
-        /// How many are allowed.
+        /// Largest number allowed.
         limit: usize,
     },
-    /// A group declared twice with different schemes.
+    /// A group is declared twice with different schemes.
     #[error("group \"{name}\" has scheme {first} and also {second}; use two group names or one scheme")]
     TwoSchemes {
-        /// The group.
+        /// Name of the group.
         name: String,
-        /// The scheme declared first.
+        /// Scheme declared first.
         first: String,
-        /// The other one.
+        /// Scheme declared later.
         second: String,
     },
-    /// Tasks that wait for each other.
+    /// Tasks wait for each other in a cycle.
     #[error("dependencies form a cycle: {0}")]
     Cycle(String),
-    /// A start or delay beyond what time can express.
+    /// A start or delay exceeds the largest time that can be expressed.
     #[error("a task begins later than a run can reach (213 days)")]
     Time,
 }

@@ -1,4 +1,4 @@
-//! A graph as a list of flows: its messages, with what they wait for.
+//! Conversion of a graph to a list of flows: its messages, with their dependencies.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,32 @@ use pathweave_units::{Duration, Time};
 use crate::files::{After, FlowFile, FlowRecord, HostCount};
 use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
-/// Most dependencies of a list: where very many wait for very many, each flow would name all of them.
+/// Largest number of dependencies of a list. If very many flows wait for very many others, each one would
+/// list all of them.
 const MAX_AFTER: usize = 1 << 22;
-/// Tasks looked at to see whether computations of a core take turns anyway; beyond, they count as if they did not.
+/// Largest number of tasks visited to find out if dependencies already order the computations of each core.
+/// Beyond it, a core counts as not ordered.
 const MOST_LOOKED_AT: usize = 1 << 26;
 
-/// A list of flows in the place of a graph, and what of the graph it does not say.
+/// A list of flows that replaces a graph, and the information that the list cannot express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expanded {
-    /// The messages.
+    /// Messages of the graph.
     pub flows: FlowFile,
-    /// What is not in the list, for people.
+    /// Information missing from the list, as text for the user.
     pub lost: Vec<String>,
 }
 
-/// When a task is over, or may begin: at an instant, and so long after messages; the last of them counts.
+/// Time at which a task ends or may begin: the maximum of an instant and of the ends of messages plus delays.
 #[derive(Clone, Default)]
 struct When {
     at: Time,
-    /// By message and what of it is waited for, the delay.
+    /// Delay after each message, by message and the moment of it that is waited for.
     after: BTreeMap<(u32, Moment), Duration>,
 }
 
 impl When {
-    /// The later of the two, the other `delay` later than it says.
+    /// Takes the maximum of this time and `other` plus `delay`.
     fn and(&mut self, other: &When, delay: Duration) {
         self.at = self.at.max(other.at.saturating_add(delay));
         for (&message, &own) in &other.after {
@@ -43,13 +45,16 @@ impl When {
     }
 }
 
-/// The messages of `graph` as flows. Computations become the time from one message to another. Refused, with the reason:
-/// so many dependencies that the list would be beyond bounds.
+/// Returns the messages of `graph` as flows. Computations become delays between messages.
+///
+/// # Errors
+///
+/// Returns the reason if the list would have too many dependencies, or if it cannot express a dependency.
 pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     let order = in_order(graph);
     let before = predecessors(graph);
     let messages = graph.messages().len();
-    // When computations are over. Those of messages are told by the messages themselves.
+    // Ends of computations. Ends of messages are expressed by the messages themselves.
     let mut over: Vec<When> = vec![When::default(); graph.computes().len()];
     let mut flows: Vec<FlowRecord> = vec![FlowRecord::default(); messages];
     let mut is_waited_for = vec![false; messages];
@@ -102,18 +107,19 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     Ok(Expanded { flows, lost })
 }
 
-/// Numbers from 1, which every format that has names of flows can say.
+/// Returns the flow's identifier: a number from 1, which every format with flow identifiers can express.
 fn name(message: u32) -> String {
     (message + 1).to_string()
 }
 
-/// How many of what it waits for suffice for a task that does not need all; refused where the list cannot say so.
+/// Returns the number of predecessors that suffice, if the task does not need all. Fails if the list cannot
+/// express this.
 fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>, String> {
     let (needs, all) = (graph.needs(id), graph.predecessors(id));
     if needs == all {
         return Ok(None);
     }
-    // Each predecessor has to stand for one message, with nothing else to wait for.
+    // Each predecessor must correspond to one message, and the task must wait for nothing else.
     let is_plain = begin.after.len() == all as usize && begin.at == graph.start(id);
     match graph.task(id) {
         Task::Message(_) if is_plain => Ok(Some(needs)),
@@ -121,7 +127,7 @@ fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>
     }
 }
 
-/// By task, those it waits for, with the moment of each.
+/// Returns the predecessors of each task, with the moment of each that is waited for.
 pub(crate) fn predecessors(graph: &MessageGraph) -> Vec<Vec<(TaskId, Moment)>> {
     let mut before = vec![Vec::new(); graph.task_count()];
     for id in (0..graph.task_count() as u32).map(TaskId) {
@@ -132,7 +138,7 @@ pub(crate) fn predecessors(graph: &MessageGraph) -> Vec<Vec<(TaskId, Moment)>> {
     before
 }
 
-/// Tasks, each behind those it waits for.
+/// Returns the tasks in topological order.
 pub(crate) fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
     let tasks = graph.task_count() as u32;
     let mut waiting: Vec<u32> = (0..tasks).map(|i| graph.predecessors(TaskId(i))).collect();
@@ -150,7 +156,7 @@ pub(crate) fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
     order
 }
 
-/// What a list of flows does not say of `graph`.
+/// Returns the properties of `graph` that a list of flows does not express.
 fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> Vec<String> {
     let mut lost = lost_beside_jobs(graph, order, before);
     let measured = graph.jobs().iter().filter(|job| job.measure.is_some()).count();
@@ -159,7 +165,7 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]
         lost.push(format!("which of {jobs} jobs a message belongs to; {measured} of them are collectives"));
     }
     let messages = graph.messages().len();
-    // By task: whether it is a message, or one waits for it.
+    // True for each task that is a message, or that a message waits for.
     let mut leads_to_message = vec![false; graph.task_count()];
     let mut trailing = 0u64;
     for &id in order.iter().rev() {
@@ -176,8 +182,8 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]
     lost
 }
 
-/// The parts of `graph`, other than jobs, that neither a list of flows nor a trace of another program expresses: groups with their schemes, and
-/// computations that take turns.
+/// Returns the properties of `graph`, other than jobs, that neither a list of flows nor a trace of another
+/// program expresses: groups with their schemes, and computations that take turns on a core.
 pub(crate) fn lost_beside_jobs(
     graph: &MessageGraph,
     order: &[TaskId],
@@ -197,7 +203,7 @@ pub(crate) fn lost_beside_jobs(
     lost
 }
 
-/// Cores of which the order of computations is not told by what they wait for.
+/// Returns the number of cores whose computations are not ordered by dependencies alone.
 fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> usize {
     let messages = graph.messages().len();
     let mut position = vec![0u32; order.len()];
@@ -210,7 +216,7 @@ fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>
         }
     }
     let mut left = MOST_LOOKED_AT;
-    // The task for which each was looked at last.
+    // The task whose search visited each task last.
     let mut seen = vec![u32::MAX; order.len()];
     let mut waits = |late: TaskId, early: TaskId| {
         let mut stack = vec![late];
@@ -249,7 +255,8 @@ mod tests {
     use crate::kinds::{Flows, Traffic};
     use pathweave_units::{Bytes, HostId};
 
-    /// Messages and computations among four hosts: each waits for some of those before it.
+    /// Makes a graph of messages and computations among four hosts. Each task waits for some of the tasks
+    /// before it.
     fn graph_of(tasks: &[(bool, u64, u64, Vec<usize>)]) -> MessageGraph {
         let mut builder = GraphBuilder::new(4);
         let group = builder.group("flows", None).unwrap();
@@ -275,7 +282,7 @@ mod tests {
         builder.finish().unwrap()
     }
 
-    /// When messages end where a byte takes a nanosecond, by content.
+    /// Returns the ends of messages, sorted by content, if a byte takes a nanosecond.
     fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, Time)> {
         let mut ends = Vec::new();
         replay(
@@ -293,7 +300,8 @@ mod tests {
 
     #[test]
     fn computations_become_time_between_messages() {
-        // 0: a message of 10 ns; 1: one of 20 ns; 2: computes 7 ns after 0; 3: a message after both.
+        // 0: a message of 10 ns. 1: a message of 20 ns. 2: a computation of 7 ns after 0. 3: a message after
+        // both.
         let graph = graph_of(&[
             (true, 11, 0, vec![]),
             (true, 21, 0, vec![]),
@@ -345,7 +353,8 @@ mod tests {
     }
 
     proptest! {
-        /// Messages end when they did in the graph, written as CSV and read again; and the list of the list is the same.
+        /// After a round trip through CSV, messages end when they did in the graph. Expanding the result
+        /// again gives the same list.
         #[test]
         fn a_list_takes_the_place_of_a_graph(
             tasks in prop::collection::vec((any::<bool>(), 1u64..40, 0u64..30, prop::collection::vec(0usize..50, 0..3)), 1..40),

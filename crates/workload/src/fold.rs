@@ -1,31 +1,33 @@
-//! Ranks that are alike, of which one is enough.
+//! Folding: the graph omits ranks that behave exactly like others.
 
 use std::sync::Arc;
 
 use pathweave_topo::{Symmetry, Topology};
 use pathweave_units::HostId;
 
-/// Whether workloads may leave out ranks that others stand for.
+/// Permission for workloads to omit ranks that other ranks represent.
 ///
-/// That is for runs in which ranks that the network and the job treat alike do the same at the same time: of flows that
-/// are spread over all paths, not of packets, which chance tells apart.
+/// Folding fits runs in which ranks that are symmetric in network and job do the same at the same time. That
+/// is the case for flows spread over all paths, but not for packets, because random choices differ between
+/// ranks.
 #[derive(Clone, Debug)]
 pub enum Fold {
-    /// They may not, because of this.
+    /// Folding is not allowed, for this reason.
     Never(String),
-    /// They do where the whole is large: above [`Fold::LARGE`].
+    /// Workloads fold if they are larger than [`Fold::LARGE`].
     Large(Arc<Topology>),
-    /// They do, or it is an error.
+    /// Workloads fold, or fail.
     Always(Arc<Topology>),
 }
 
 impl Fold {
-    /// Messages and computations of a whole that is large.
+    /// Number of messages and computations above which a workload is large.
     pub const LARGE: u64 = 1 << 22;
 }
 
-/// The smallest step by which so many things, taken in a circle, can take each other's place, of those that divide their number;
-/// and how the network is exchanged then. `symmetry` tells that of a step, where nothing is changed by it.
+/// Returns the smallest rotation step that leaves a circle of `things` unchanged, and the symmetry of the
+/// network for it. Only steps that divide `things` are tried. `symmetry` returns the symmetry of a step, or
+/// `None` if the step changes something.
 pub(crate) fn smallest_step(
     things: usize,
     symmetry: impl Fn(usize) -> Option<Symmetry>,
@@ -33,12 +35,12 @@ pub(crate) fn smallest_step(
     (1..things).filter(|by| things.is_multiple_of(*by)).find_map(|by| Some((by, symmetry(by)?)))
 }
 
-/// Which hosts the hosts of a graph stand for.
+/// Mapping of all hosts to the hosts of a folded graph.
 ///
-/// Symmetries of the network carry the whole workload over to itself. The graph has the tasks of one host of each set of
-/// hosts that they carry to each other, its *representative*. A message goes from a representative to the very host that
-/// it is for; what that host would do then, its own representative does. So dependencies in such a graph name the moment
-/// that they wait for, delivery or completion, and are always at the host that knows.
+/// Symmetries of the network map the whole workload to itself. The graph has the tasks of one host of each
+/// orbit, its *representative*. A message goes from a representative to its real destination. The tasks that
+/// would follow there are tasks of the destination's representative. Therefore a dependency in such a graph
+/// names its moment, delivery or completion, and is always at the host that observes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folding {
     pub(crate) representative: Vec<HostId>,
@@ -47,15 +49,17 @@ pub struct Folding {
 }
 
 impl Folding {
-    /// The host of the graph that stands for a host; that one itself where none other does.
+    /// Returns the host of the graph that represents a host. A host without another representative represents
+    /// itself.
     pub fn representative(&self, host: HostId) -> HostId {
         self.representative[host.index()]
     }
-    /// What the workload is unchanged by; all others follow from these.
+    /// Returns generators of the group of symmetries that leave the workload unchanged.
     pub fn symmetries(&self) -> &[Symmetry] {
         &self.symmetries
     }
-    /// How many ranks each one of the graph stands for, itself included: the number of all symmetries.
+    /// Returns the number of ranks that each rank of the graph represents, itself included. It equals the
+    /// number of all symmetries.
     pub fn order(&self) -> u32 {
         self.order
     }

@@ -1,5 +1,5 @@
-//! The formats of files that `pathweave convert` reads and writes messages in. To add one: its parser and writer, and a line
-//! here.
+//! File formats that `pathweave convert` reads and writes. A new format needs its parser and writer, and an
+//! entry here.
 
 use crate::error::FileError;
 use crate::files::{
@@ -9,52 +9,54 @@ use crate::files::{
 use crate::graph::MessageGraph;
 use crate::to_chakra::to_chakra;
 
-/// Reads a list of flows; the second text is the file's name in errors.
+/// Parser of a flow list. The second text is the file's name in error messages.
 pub type ParseFlows = fn(&str, &str) -> Result<FlowFile, FileError>;
-/// Writes a list of flows. Adds what the format cannot say to the list, and fails where nothing can be written.
+/// Writer of a flow list. It adds information that the format cannot express to the list. It fails if nothing
+/// can be written.
 pub type WriteFlows = fn(&FlowFile, &mut Vec<String>) -> Result<String, String>;
 
-/// A format of lists of flows.
+/// A format of flow lists.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowListFormat {
-    /// Its name.
+    /// Name of the format.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
-    /// The extension of its files, if that tells it.
+    /// File extension that identifies the format, if any.
     pub extension: Option<&'static str>,
-    /// Reads one.
+    /// Parser.
     pub parse: ParseFlows,
-    /// Writes one.
+    /// Writer.
     pub write: WriteFlows,
 }
 
-/// A format of traces: what is done with it is the business of a kind of workload.
+/// A format of traces. The workload kind of the same name reads it.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceFormat {
-    /// Its name, which is also that of the kind of workload.
+    /// Name of the format and of its workload kind.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
-    /// The extension of its files, if that tells it.
+    /// File extension that identifies the format, if any.
     pub extension: Option<&'static str>,
-    /// The field of the workload that names the file.
+    /// Field of the workload that names the file.
     pub field: &'static str,
-    /// Writes one, if that can be done.
+    /// Writer, if the format can be written.
     pub write: Option<WriteTrace>,
 }
 
-/// Writes a graph of messages as the files of a trace, whose names begin with the text; or says why none can be written.
+/// Writes a graph as the files of a trace, whose names begin with the given prefix. The error is the reason
+/// why it cannot.
 pub type WriteTrace = fn(&MessageGraph, &str) -> Result<TraceFiles, String>;
 
-/// The files of a trace.
+/// Files of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceFiles {
-    /// Name and content of each.
+    /// Name and content of each file.
     pub files: Vec<(String, Vec<u8>)>,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// Parts of the graph that are not in the files.
+    /// Information about the graph that the files lack.
     pub lost: Vec<String>,
 }
 
@@ -69,7 +71,7 @@ fn write_chakra(graph: &MessageGraph, prefix: &str) -> Result<TraceFiles, String
     Ok(TraceFiles { files, notes: trace.notes, lost: trace.lost })
 }
 
-/// Formats of lists of flows.
+/// Formats of flow lists.
 pub const FLOW_LISTS: &[FlowListFormat] = &[
     FlowListFormat {
         name: "csv",

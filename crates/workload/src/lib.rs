@@ -1,7 +1,8 @@
 //! Workloads as graphs of messages: permutations, collectives, size distributions, flow files.
 //!
-//! A scenario holds a list of [`WorkloadConfig`]; [`build`] turns it into a [`MessageGraph`], whose order does
-//! not depend on the order in which flows are declared; a run executes it with the help of [`Progress`].
+//! A scenario holds a list of [`WorkloadConfig`]; [`build`] turns it into a [`MessageGraph`], whose order
+//! does not depend on the order in which flows are declared. A run executes the graph with the help of
+//! [`Progress`].
 //!
 //! ```
 //! use pathweave_units::{Bytes, Rate, Time};

@@ -1,35 +1,37 @@
-//! Which task may begin when: the state of a graph in execution.
+//! State of a graph in execution: decides which task may begin at which time.
 
 use pathweave_units::Time;
 
 use crate::graph::{JobId, MessageGraph, Task, TaskId};
 
-/// The state of a [`MessageGraph`] in execution.
+/// State of a [`MessageGraph`] in execution.
 ///
-/// The runner takes tasks without predecessors from [`Progress::pop_root`] as their time comes. When a task is over, it
-/// calls [`Progress::over`] and, for each task that [`MessageGraph::informed`] names, [`Progress::told`] when that task's
-/// host learns of it. A task that may begin then is begun with [`Progress::begin`] at its time. Nothing is scheduled
-/// ahead, so a million flows need not sit in an event queue.
+/// The caller takes tasks without predecessors from [`Progress::pop_root`] as their time comes. When a task
+/// ends, the caller calls [`Progress::over`]. For each task that [`MessageGraph::informed`] returns, it calls
+/// [`Progress::told`] when that task's host learns of the end. If `told` returns a time, the caller calls
+/// [`Progress::begin`] at that time. Nothing is scheduled ahead, so a million flows need not be in an event
+/// queue.
 ///
-/// Each number here belongs to one host (what a task waits for, to the host where it begins; the time a core is free, to
-/// the host of the core) or is a count or an extreme that does not depend on order. So hosts can be run one by one, each in
-/// its own order of time. What is of several hosts ([`Progress::join`]) also goes from one process to another, in bytes; the
-/// rest stays where its host is.
+/// Each number here either belongs to one host, or is a count or an extreme that does not depend on order.
+/// The predecessors of a task belong to the host where it begins, the free time of a core to the core's host.
+/// So hosts can be simulated one by one, each in its own order of time. The fields that span several hosts
+/// ([`Progress::join`]) are serialized from one process to another; the others stay with their host.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Progress {
-    /// Predecessors that the task's host does not know to be over, by task; empty if there are no dependencies.
+    /// Number of predecessors of each task whose end the task's host does not know. Empty if there are no
+    /// dependencies.
     #[borsh(skip)]
     waiting: Vec<u32>,
-    /// Tasks not yet over, by job.
+    /// Number of unfinished tasks of each job.
     job_left: Vec<u32>,
-    /// When the first task of each job began or will; `Time::MAX` if none is free yet.
+    /// Begin of the first task of each job; `Time::MAX` if none may begin yet.
     job_begin: Vec<Time>,
-    /// When the last task of each job so far was over.
+    /// End of the last finished task of each job.
     job_end: Vec<Time>,
-    /// When each core has done what it was given.
+    /// Time at which each core has finished all its computations so far.
     #[borsh(skip)]
     core_free: Vec<Time>,
-    /// When each computation is over, by its index; `Time::MAX` until it begins.
+    /// End of each computation, by its index; `Time::MAX` until it begins.
     computed: Vec<Time>,
     left: usize,
     #[borsh(skip)]
@@ -39,7 +41,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing has begun.
+    /// Makes the state in which nothing has begun.
     pub fn new(graph: &MessageGraph) -> Self {
         let mut job_left = vec![0; graph.jobs().len()];
         let jobs = graph.messages().iter().map(|m| m.job).chain(graph.computes().iter().map(|c| c.job));
@@ -62,14 +64,14 @@ impl Progress {
         progress.skip_waiting(graph);
         progress
     }
-    /// When the next task without predecessors may begin.
+    /// Returns the time at which the next task without predecessors may begin.
     #[inline]
     pub fn next_root(&self, graph: &MessageGraph) -> Option<Time> {
         let message = graph.messages().get(self.next_message).map(|m| m.start);
         let compute = graph.computes().get(self.next_compute).map(|c| c.start);
         message.into_iter().chain(compute).min()
     }
-    /// Takes the next task without predecessors if it may begin before `end`; with when that is.
+    /// Takes the next task without predecessors if it may begin before `end`. Returns it with that time.
     #[inline]
     pub fn pop_root(&mut self, graph: &MessageGraph, end: Time) -> Option<(TaskId, Time)> {
         let start = self.next_root(graph).filter(|&start| start < end)?;
@@ -86,8 +88,8 @@ impl Progress {
         self.skip_waiting(graph);
         Some((task, start))
     }
-    /// A task begins. Returns when it is over, for a computation; computations of a core take turns in the order of these
-    /// calls.
+    /// Begins a task. For a computation, returns the time at which it ends. Computations of a core take turns
+    /// in the order of these calls.
     #[inline]
     pub fn begin(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
         if let Some(job) = graph.job(task) {
@@ -106,11 +108,12 @@ impl Progress {
         self.computed[task.index() - graph.messages().len()] = end;
         Some(end)
     }
-    /// When a computation, by its index, is over; `None` if it has not begun. It begins its duration before that.
+    /// Returns the end of a computation, by its index; `None` if it has not begun. Its begin is the end minus
+    /// its duration.
     pub fn computed(&self, index: usize) -> Option<Time> {
         Some(self.computed[index]).filter(|&end| end < Time::MAX)
     }
-    /// A message has been delivered or a computation is over at `now`. Call once a task.
+    /// Records that a message was delivered or a computation ended at `now`. Called once per task.
     #[inline]
     pub fn over(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
         self.left = self.left.checked_sub(1).expect("a task ended twice");
@@ -120,32 +123,32 @@ impl Progress {
         let end = &mut self.job_end[job.index()];
         *end = now.max(*end);
     }
-    /// The host of `task` learns at `now` that one of its predecessors is over. Returns when the task may begin, if it
-    /// waits for no other.
+    /// Records that the host of `task` learns at `now` of the end of one of its predecessors. Returns the
+    /// time at which the task may begin, if it waits for no other.
     pub fn told(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
         let waiting = &mut self.waiting[task.index()];
         if *waiting == 0 {
-            // It has begun with fewer.
+            // The task has begun already, because it needs fewer predecessors.
             assert!(graph.needs(task) < graph.predecessors(task), "a task was told twice");
             return None;
         }
         *waiting -= 1;
         (*waiting == 0).then(|| now.saturating_add(graph.delay_after_deps(task)).max(graph.start(task)))
     }
-    /// When the first task of a job that may begin does so; `None` as long as all wait for others.
+    /// Returns the begin of the first task of a job; `None` if all tasks still wait for others.
     pub fn job_begin(&self, job: JobId) -> Option<Time> {
         Some(self.job_begin[job.index()]).filter(|&begin| begin < Time::MAX)
     }
-    /// When the last task of a job was over; `None` as long as one is not.
+    /// Returns the end of the last task of a job; `None` while a task is unfinished.
     pub fn job_end(&self, job: JobId) -> Option<Time> {
         (self.job_left[job.index()] == 0).then(|| self.job_end[job.index()])
     }
-    /// Tasks not yet over.
+    /// Returns the number of unfinished tasks.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Adds what has happened in another state of the same graph: of some hosts there, of the others here.
+    /// Merges another state of the same graph. Each host has run in only one of the two.
     pub fn join(&mut self, graph: &MessageGraph, other: &Progress) {
         let fresh = Progress::new(graph);
         self.left -= fresh.left - other.left;
@@ -159,7 +162,7 @@ impl Progress {
         }
     }
 
-    /// Moves the cursors to the next task that never waits.
+    /// Moves the cursors to the next task without predecessors.
     fn skip_waiting(&mut self, graph: &MessageGraph) {
         if !graph.has_dependencies() {
             return;
@@ -223,7 +226,7 @@ mod tests {
 
         let [compute, answer] = [TaskId(3), TaskId(2)];
         let informed = |task, moment| graph.informed(task, moment).collect::<Vec<_>>();
-        // Host 1 computes and answers what it received.
+        // Host 1 computes, and answers the message it has received.
         assert_eq!(informed(early, Moment::Delivery), [(answer, Learns::AtOnce)]);
         assert_eq!(informed(first, Moment::Delivery), [(compute, Learns::AtOnce)]);
         assert_eq!(informed(compute, Moment::Delivery), [(answer, Learns::AtOnce)]);
@@ -233,7 +236,7 @@ mod tests {
         assert_eq!(progress.told(&graph, compute, us(5)), Some(us(5)));
         assert_eq!(progress.begin(&graph, compute, us(5)), Some(us(15)));
         progress.over(&graph, compute, us(15));
-        // 15 us + 7 us of delay, later than its own start of 20 us
+        // 15 us plus 7 us of delay is later than its own start of 20 us.
         assert_eq!(progress.told(&graph, answer, us(15)), Some(us(22)));
         assert_eq!(progress.job_end(JobId(0)), None);
         progress.over(&graph, answer, us(30));
@@ -260,7 +263,7 @@ mod tests {
         while let Some((task, at)) = progress.pop_root(&graph, Time::from_us(2)) {
             ends.push(progress.begin(&graph, task, at).unwrap());
         }
-        // The second of the first core waits for its first; the others begin at once.
+        // The second computation of the first core waits for the first one. The others begin at once.
         assert_eq!(ends, [3, 6, 5, 6].map(Time::from_us));
         assert_eq!(
             [0, 1, 2, 3].map(|index| progress.computed(index)),

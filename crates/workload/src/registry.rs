@@ -1,4 +1,4 @@
-//! The kinds of workload as `pathweave list workloads` shows them. Everything comes from the configuration types.
+//! Kinds of workload, as `pathweave list workloads` shows them. All texts come from the configuration types.
 
 use schemars::Schema;
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 /// A kind of workload.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadInfo {
-    /// The value of `kind`.
+    /// Value of `kind`.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
     pub(crate) schema: fn() -> Schema,
 }
@@ -16,29 +16,29 @@ pub struct WorkloadInfo {
 /// A field of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Meaning and unit, one paragraph.
+    /// Meaning and unit, in one paragraph.
     pub help: String,
-    /// Whether it must be given.
+    /// True if the field must be given.
     pub required: bool,
-    /// Its default as TOML writes it; empty if it is required or absent by default.
+    /// Default in TOML syntax. Empty if the field is required or absent by default.
     pub default: String,
-    /// The values allowed, if they are a fixed set.
+    /// Values allowed, if they are a fixed set.
     pub choices: Vec<String>,
 }
 
-/// The kinds of workload there are.
+/// Returns all kinds of workload.
 pub fn workloads() -> &'static [WorkloadInfo] {
     crate::kinds::KINDS
 }
 
 impl WorkloadInfo {
-    /// What it does in full, with its source where it has one.
+    /// Returns the full description, with its source if it has one.
     pub fn description(&self) -> String {
         text((self.schema)().get("description"))
     }
-    /// Its fields: those required first, each part by name.
+    /// Returns the fields: first the required ones, then the others, each sorted by name.
     pub fn fields(&self) -> Vec<FieldInfo> {
         let schema = (self.schema)();
         let required: Vec<&str> = schema
@@ -64,7 +64,7 @@ impl WorkloadInfo {
     }
 }
 
-/// The constants an enumeration allows; follows the reference to its definition.
+/// Returns the constants that an enumeration allows. Follows the reference to its definition.
 fn choices(property: &Value, schema: &Schema) -> Vec<String> {
     let name = property.get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next());
     let definition = name.and_then(|n| schema.get("$defs")?.get(n));
@@ -74,7 +74,7 @@ fn choices(property: &Value, schema: &Schema) -> Vec<String> {
     variants.iter().filter_map(|v| v.get("const")?.as_str()).map(str::to_owned).collect()
 }
 
-/// Text of a doc comment, its lines joined.
+/// Returns the text of a doc comment, with its lines joined.
 fn text(description: Option<&Value>) -> String {
     let lines = description.and_then(Value::as_str).unwrap_or_default().lines();
     lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")

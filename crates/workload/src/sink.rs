@@ -1,4 +1,4 @@
-//! Where a generator puts its messages: a builder, seen from one workload.
+//! Interface through which a generator declares tasks: a builder, restricted to one workload.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,57 +19,57 @@ use crate::fold::{Fold, Folding};
 use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment, Parallelism};
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
-/// Files beyond this size are refused, so that a wrong path cannot fill the memory.
+/// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
 pub(crate) const MAX_FILE_BYTES: u64 = 4 << 30;
 
-/// Makes the messages of one kind of workload.
+/// Generator of one kind of workload.
 pub(crate) trait Generate {
-    /// Declares every message, relative to the start of the workload.
+    /// Declares all tasks, relative to the start of the workload.
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError>;
 
-    /// The files it names, with the field that does.
+    /// Returns the files that the configuration names, each with its field.
     fn files(&mut self) -> Vec<NamedFile<'_>> {
         Vec::new()
     }
 }
 
-/// A field of the configuration and the file it names.
+/// A field of the configuration, and the file it names.
 pub(crate) type NamedFile<'a> = (&'static str, &'a mut String);
 
-/// The name under which what goes between data centres is reported, where the messages of group `name` have a scheme of
-/// their own there.
+/// Returns the group name of traffic between data centres, if the messages of group `name` have a separate
+/// scheme there.
 pub fn between_name(name: &str) -> String {
     format!("{name} between sites")
 }
 
-/// What the messages of a collective are steps of.
+/// Description of the collective of which messages are steps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steps<'a> {
-    /// Its kind: "all-reduce", "dispatch".
+    /// Kind, such as "all-reduce" or "dispatch".
     pub(crate) kind: &'a str,
-    /// How many ranks take part.
+    /// Number of ranks that take part.
     pub(crate) ranks: usize,
     pub(crate) algorithm: Algorithm,
-    /// What its bandwidth counts, if all ranks send alike.
+    /// Bytes from which its bandwidth is computed, if all ranks send the same amount.
     pub(crate) measure: Option<Measure>,
-    /// What its ranks have in common.
+    /// Parallelism dimension that its ranks have in common.
     pub(crate) parallelism: Option<Parallelism>,
 }
 
-/// A builder seen from one workload: adds its group and start, and puts its name on errors.
+/// A builder restricted to one workload. It adds the workload's group and start, and puts its name on errors.
 pub(crate) struct Sink<'a> {
     pub(crate) env: &'a WorkloadEnv,
     builder: &'a mut GraphBuilder,
     pub(crate) name: &'a str,
     group: GroupId,
-    /// Of messages between data centres, where that is another one.
+    /// Group of messages between data centres, if it is a separate one.
     between: Option<GroupId>,
     start: Duration,
-    /// How many workloads have used the group before.
+    /// Number of earlier workloads that use the group.
     nth: u64,
-    /// Collectives so far.
+    /// Number of collectives so far.
     collectives: u32,
-    /// How long computations take at each host, where that differs.
+    /// Durations of computations by host, if hosts differ.
     pace: Option<Pace>,
     pub(crate) connections: MessageConnections,
 }
@@ -90,7 +90,7 @@ impl<'a> Sink<'a> {
         let group = declare(name, scheme)?;
         let between = between_sites.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
         let nth = builder.next_use(group);
-        // What a workload before this one did is not what this one does.
+        // The label of the previous workload does not apply to this one.
         builder.label(None);
         let connections = MessageConnections::OfKind;
         let sink =
@@ -102,7 +102,7 @@ impl<'a> Sink<'a> {
             _ => Ok(sink),
         }
     }
-    /// Computations from now on take as long as these stragglers make them.
+    /// Applies stragglers to all computations from now on.
     pub(crate) fn slow_down(&mut self, stragglers: &Stragglers) -> Result<(), WorkloadError> {
         let hosts = self.env.hosts;
         if let Err((field, value, allowed)) = stragglers.check(hosts) {
@@ -115,7 +115,7 @@ impl<'a> Sink<'a> {
         self.pace = Some(Pace::new(stragglers, trace, derive_seed(self.env.seed, self.name, self.nth)));
         Ok(())
     }
-    /// Refuses stragglers of a workload in which nothing computes.
+    /// Returns an error if stragglers are set but nothing computes.
     pub(crate) fn check_stragglers(&self) -> Result<(), WorkloadError> {
         match &self.pace {
             Some(pace) if pace.computations() == 0 => {
@@ -124,12 +124,12 @@ impl<'a> Sink<'a> {
             _ => Ok(()),
         }
     }
-    /// A random stream of this workload. Seeded by name, so that neither the order of workloads nor their schemes
-    /// change the traffic.
+    /// Returns a random stream of this workload. It is seeded by name, so neither the order of workloads nor
+    /// their schemes change the traffic.
     pub(crate) fn rng(&self, component: &str) -> Rng {
         Rng::for_component(derive_seed(self.env.seed, self.name, self.nth), component, 0)
     }
-    /// A message; `start` counts from the start of the workload.
+    /// Declares a message. `start` counts from the start of the workload.
     pub(crate) fn message(
         &mut self,
         (src, dst): (u32, u32),
@@ -150,7 +150,7 @@ impl<'a> Sink<'a> {
         let result = self.builder.message(new);
         self.name_it(result)
     }
-    /// A computation after others.
+    /// Declares a computation.
     pub(crate) fn compute(
         &mut self,
         host: u32,
@@ -159,7 +159,7 @@ impl<'a> Sink<'a> {
     ) -> Result<Draft, WorkloadError> {
         self.compute_on(None, host, duration, job)
     }
-    /// The same, in turn with others of a core.
+    /// Declares a computation on a core. Computations of a core take turns.
     pub(crate) fn compute_on(
         &mut self,
         core: Option<CoreId>,
@@ -178,25 +178,26 @@ impl<'a> Sink<'a> {
         });
         self.name_it(result)
     }
-    /// A new core.
+    /// Declares a core.
     pub(crate) fn core(&mut self) -> Result<CoreId, WorkloadError> {
         let result = self.builder.core();
         self.name_it(result)
     }
-    /// Tasks from now on do this, to this part of the whole; results show it.
+    /// Sets the label of all tasks from now on: an activity, and the part of the workload it belongs to.
+    /// Results show it.
     pub(crate) fn doing(&mut self, activity: &str, part: impl Display) {
         self.builder.label(Some(label(activity, Some(part.to_string()))));
     }
-    /// The same, of messages among ranks that have this in common.
+    /// Sets the label of all tasks from now on, with the parallelism dimension of the ranks that communicate.
     pub(crate) fn doing_among(&mut self, parallelism: Parallelism, activity: &str, part: impl Display) {
         let label = label(activity, Some(part.to_string()));
         self.builder.label(Some(Label { parallelism: Some(parallelism), ..label }));
     }
-    /// Tasks from now on do this, and there is no more to say.
+    /// Sets the label of all tasks from now on to an activity only.
     pub(crate) fn doing_only(&mut self, activity: &str) {
         self.builder.label(Some(label(activity, None)));
     }
-    /// Tasks from now on are steps of a new collective.
+    /// Makes all tasks from now on steps of a new collective.
     pub(crate) fn collective(&mut self, part: impl Display, steps: Steps<'_>) {
         let Steps { kind, ranks, algorithm, measure, parallelism } = steps;
         let number = self.collectives;
@@ -204,16 +205,16 @@ impl<'a> Sink<'a> {
         let collective = Some(CollectiveLabel { number, ranks: ranks as u32, algorithm, measure });
         self.builder.label(Some(Label { parallelism, collective, ..label(kind, Some(part.to_string())) }));
     }
-    /// Errors about `task` call it by this name.
+    /// Sets the name of `task` in error messages.
     pub(crate) fn name_task(&mut self, task: Draft, name: &str) {
         self.builder.name(task, name);
     }
-    /// `task` waits for `predecessor`.
+    /// Makes `task` wait for `predecessor`.
     pub(crate) fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), WorkloadError> {
         let result = self.builder.after(task, predecessor);
         self.name_it(result)
     }
-    /// `task` waits for this moment of `predecessor`.
+    /// Makes `task` wait for this moment of `predecessor`.
     pub(crate) fn after_moment(
         &mut self,
         task: Draft,
@@ -223,21 +224,23 @@ impl<'a> Sink<'a> {
         let result = self.builder.after_moment(task, predecessor, moment);
         self.name_it(result)
     }
-    /// `task` begins with so many of those it waits for.
+    /// Lets `task` begin once `needs` of its predecessors have ended.
     pub(crate) fn needs(&mut self, task: Draft, needs: u32) {
         self.builder.needs(task, needs);
     }
-    /// `task` begins this long after its predecessors.
+    /// Makes `task` begin this long after its predecessors.
     pub(crate) fn delay(&mut self, task: Draft, delay: Duration) {
         self.builder.delay(task, delay);
     }
-    /// A job; the group's name is put before its own, and a number if several workloads share the group.
+    /// Declares a job. Its name begins with the group's name, and a number if several workloads share the
+    /// group.
     pub(crate) fn job(&mut self, name: impl Display) -> Result<JobId, WorkloadError> {
         let number = if self.nth > 0 { format!(" #{}", self.nth + 1) } else { String::new() };
         let result = self.builder.job(format!("{}{number}: {name}", self.name), self.group);
         self.name_it(result)
     }
-    /// The next job of a series, each the iteration or round after the one before it. `last` is that one, and becomes this one.
+    /// Declares the next job of a series of iterations or rounds. `last` is the previous job, and becomes
+    /// this one.
     pub(crate) fn next_job(
         &mut self,
         name: impl Display,
@@ -249,21 +252,21 @@ impl<'a> Sink<'a> {
         }
         Ok(job)
     }
-    /// A job that is a part of another one.
+    /// Declares a job that is a part of `whole`.
     pub(crate) fn job_within(&mut self, whole: JobId, name: impl Display) -> Result<JobId, WorkloadError> {
         let job = self.job(name)?;
         self.builder.is_part_of(job, whole);
         Ok(job)
     }
-    /// A job is a collective, of which bandwidth is reported.
+    /// Marks a job as a collective whose bandwidth is reported.
     pub(crate) fn measure(&mut self, job: JobId, measure: Measure) {
         self.builder.measure(job, measure);
     }
-    /// Something the user should know and that is not an error.
+    /// Adds a note for the user that is not an error.
     pub(crate) fn note(&mut self, text: impl Display) {
         self.builder.note(format!("workload \"{}\": {text}", self.name));
     }
-    /// Fails before millions of messages are made in vain.
+    /// Returns an error if the graph would have too many tasks, before they are made.
     pub(crate) fn check_count(&self, expected: f64) -> Result<(), WorkloadError> {
         let limit = crate::builder::MAX_TASKS;
         if expected <= limit as f64 {
@@ -271,7 +274,7 @@ impl<'a> Sink<'a> {
         }
         self.name_it(Err(GraphError::TooMany { what: "messages and computations", limit }))
     }
-    /// Fails before millions of dependencies are made in vain.
+    /// Returns an error if the graph would have too many dependencies, before they are made.
     pub(crate) fn check_dependencies(&self, expected: f64) -> Result<(), WorkloadError> {
         let limit = crate::builder::MAX_DEPENDENCIES;
         if expected <= limit as f64 {
@@ -279,7 +282,7 @@ impl<'a> Sink<'a> {
         }
         self.name_it(Err(GraphError::TooMany { what: "dependencies", limit }))
     }
-    /// The network on which to look for ranks that are alike; `None` if all are to be run.
+    /// Returns the network in which to look for symmetric ranks, or `None` if the graph is not to be folded.
     pub(crate) fn may_fold(
         &self,
         is_large: impl FnOnce() -> Result<bool, WorkloadError>,
@@ -290,8 +293,8 @@ impl<'a> Sink<'a> {
             Fold::Always(topology) => Ok(Some(topology.clone())),
         }
     }
-    /// Of so many ranks, those that others stand for are left out, as was found; or else `why` nobody is alike, which is an error
-    /// about this field where the user asks for it. Returns who is alike.
+    /// Records the folding that was found and returns the symmetric ranks. If none was found, returns `None`,
+    /// or an error about the given field if the user requires folding. `ranks` is the number of all ranks.
     pub(crate) fn fold<A>(
         &mut self,
         found: Result<(A, Folding), String>,
@@ -316,11 +319,11 @@ impl<'a> Sink<'a> {
             Err(_) => Ok(None),
         }
     }
-    /// Makes room for what is to come.
+    /// Reserves memory for `counts`.
     pub(crate) fn reserve(&mut self, counts: Counts) {
         self.builder.reserve(counts);
     }
-    /// An error about a field of the configuration.
+    /// Returns an error about a field of the configuration.
     pub(crate) fn bad<T>(
         &self,
         field: &'static str,
@@ -334,12 +337,11 @@ impl<'a> Sink<'a> {
             allowed: allowed.into(),
         })
     }
-    /// Reads a file named in the configuration, relative to its folder.
+    /// Reads a text file named in the configuration, relative to the configuration's folder.
     pub(crate) fn read(&self, file: &str) -> Result<String, WorkloadError> {
         self.read_at_most(file, MAX_FILE_BYTES)
     }
-    /// The same, of so many bytes at most.
-    /// The first bytes of a file that may be no text, so many at most.
+    /// Reads the first bytes of a file, at most `most`. The file may be binary.
     pub(crate) fn read_bytes(&self, file: &str, most: u64) -> Result<Vec<u8>, WorkloadError> {
         let fail = |why: std::io::Error| FileError::whole(file, format!("cannot read it: {why}"));
         let mut bytes = Vec::new();
@@ -348,6 +350,7 @@ impl<'a> Sink<'a> {
         read.map_err(fail)?;
         Ok(bytes)
     }
+    /// Reads a text file of at most `bytes` bytes.
     pub(crate) fn read_at_most(&self, file: &str, bytes: u64) -> Result<String, WorkloadError> {
         Ok(read_text(&self.env.base_dir.join(file), file, bytes)?)
     }

@@ -1,4 +1,4 @@
-//! Hosts that compute slower than others: always, now and then, or as measured.
+//! Stragglers: hosts that compute slower than others, always, at times, or as measured.
 
 use std::collections::BTreeMap;
 
@@ -7,62 +7,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FileError, shown};
 
-/// How long computations really take. A workload gives each computation its time; here are hosts that take longer, and what
-/// makes computations vary. All of it multiplies.
+/// Deviation of real durations of computations from the nominal ones of the workload: slow hosts, random
+/// variation, and measured factors. All factors are multiplied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stragglers {
-    /// Hosts that compute slower than the others, or faster.
+    /// Hosts that compute slower or faster than the others. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow: Vec<Slow>,
-    /// How computations vary, each by a draw of its own from the stream of its host.
+    /// Random variation of computations. Each computation has its own draw from the stream of its host.
+    /// Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// A file of measured factors: a line "host,factor" each. A host with several uses one for each of its computations in
-    /// turn, from the first again after the last; a host without one has 1. Lines that begin with # do not count.
+    /// File of measured factors, with one "host,factor" per line, relative to the scenario. A host with
+    /// several lines uses one factor for each of its computations in turn, cyclically. A host without a line
+    /// has factor 1. Lines that begin with # are skipped. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
 }
 
-/// Hosts that compute slower than the others, or faster.
+/// Hosts that compute slower or faster than the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slow {
-    /// Which hosts, as the workload numbers them.
+    /// Hosts, as the workload numbers them.
     pub hosts: Vec<u32>,
-    /// How many times as long their computations take: 2 for a GPU at half its clock. Above 0, at most 1000.
+    /// Factor on the durations of their computations, above 0 and at most 1000: 2 for a GPU at half its
+    /// clock.
     pub factor: f64,
 }
 
-/// How the times of computations vary.
+/// Random variation of the durations of computations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Jitter {
-    /// Any factor between two is as likely as any other.
+    /// A factor from a uniform distribution.
     Uniform {
-        /// The least, above 0.
+        /// Smallest factor, above 0.
         low: f64,
-        /// The most, at most 1000.
+        /// Largest factor, at most 1000.
         high: f64,
     },
-    /// Factors of mean 1 whose logarithm is normal: most computations are a little faster, some much slower.
+    /// A factor from a log-normal distribution with mean 1: most computations are a little faster, some are
+    /// much slower.
     LogNormal {
         /// Standard deviation of the logarithm, 0 to 2.
         sigma: f64,
     },
-    /// Now and then a computation stops for a while: a collection of garbage, a page fault, a restart of clocks.
+    /// Occasional pauses of a computation: a garbage collection, a page fault, a clock change.
     Pauses {
-        /// Share of the computations that do, 0 to 1.
+        /// Probability that a computation pauses, 0 to 1.
         probability: f64,
-        /// How long.
+        /// Duration of a pause.
         lasts: Duration,
     },
 }
 
-/// The largest factor.
+/// Largest factor.
 const MOST: f64 = 1_000.0;
 
-/// What is wrong with a field: its name, its value, what is allowed.
+/// Error of a field: its name, its value, and what is allowed.
 pub(crate) type BadField = (&'static str, String, String);
 
 fn is_factor(factor: f64) -> bool {
@@ -70,7 +74,7 @@ fn is_factor(factor: f64) -> bool {
 }
 
 impl Stragglers {
-    /// For a workload of so many hosts.
+    /// Checks the fields for a workload of `hosts` hosts.
     pub(crate) fn check(&self, hosts: u32) -> Result<(), BadField> {
         for slow in &self.slow {
             if !is_factor(slow.factor) {
@@ -98,12 +102,12 @@ impl Stragglers {
     }
 }
 
-/// The factors of a file, by host.
+/// Parses the factors of a file, by host.
 pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap<u32, Vec<f64>>, FileError> {
     let mut factors: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for (line, number) in text.lines().zip(1u64..) {
         let line = line.trim();
-        // A first line may name the columns.
+        // The first line may name the columns.
         if line.is_empty() || line.starts_with('#') || (number == 1 && line == "host,factor") {
             continue;
         }
@@ -133,21 +137,21 @@ pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap
     Ok(factors)
 }
 
-/// The pace of the hosts of one workload while it is made.
+/// Durations of computations at the hosts of one workload, while it is generated.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// By host; 1 where nothing is said.
+    /// Factor of each host; 1 for hosts that are not listed.
     factors: BTreeMap<u32, f64>,
     jitter: Option<Jitter>,
     trace: BTreeMap<u32, Vec<f64>>,
     seed: u64,
-    /// Of hosts that have computed: their stream, and how many computations they have had.
+    /// Random stream and number of computations of each host that has computed.
     hosts: BTreeMap<u32, (Rng, usize)>,
     computations: u64,
 }
 
 impl Pace {
-    /// `seed` is the workload's own.
+    /// Makes the state of a workload. `seed` is the workload's own seed.
     pub(crate) fn new(config: &Stragglers, trace: BTreeMap<u32, Vec<f64>>, seed: u64) -> Self {
         let mut factors = BTreeMap::new();
         for slow in &config.slow {
@@ -158,12 +162,13 @@ impl Pace {
         Pace { factors, jitter: config.jitter, trace, seed, hosts: BTreeMap::new(), computations: 0 }
     }
 
-    /// How many computations have been asked for.
+    /// Returns the number of computations so far.
     pub(crate) fn computations(&self) -> u64 {
         self.computations
     }
 
-    /// How long a computation takes at a host that would take so long elsewhere. What takes no time is none.
+    /// Returns the real duration of a computation at a host, given its nominal duration. A duration of zero
+    /// is not a computation and stays zero.
     pub(crate) fn time(&mut self, host: u32, duration: Duration) -> Duration {
         if duration == Duration::ZERO {
             return duration;
@@ -191,9 +196,10 @@ impl Pace {
     }
 }
 
-/// A draw from the standard normal distribution (Box and Muller, 1958). Two draws of the stream, always.
+/// Returns a draw from the standard normal distribution (Box and Muller, 1958). It always takes two draws of
+/// the stream.
 fn normal(rng: &mut Rng) -> f64 {
-    // Not zero, of which there is no logarithm.
+    // The argument of the logarithm is never zero.
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit_f64()));
     radius * libm::cos(2.0 * std::f64::consts::PI * rng.unit_f64())
 }
@@ -225,7 +231,7 @@ mod tests {
     fn jitter_is_of_the_host_and_has_its_mean() {
         let config = Stragglers { jitter: Some(Jitter::LogNormal { sigma: 0.5 }), ..Stragglers::default() };
         let (mut one, mut other) = (pace(&config), pace(&config));
-        // What other hosts compute does not show.
+        // Computations of other hosts have no effect on this one.
         let alone: Vec<_> = (0..4).map(|_| one.time(5, TEN)).collect();
         let beside: Vec<_> = (0..4)
             .map(|i| {

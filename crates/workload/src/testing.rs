@@ -8,18 +8,18 @@ use crate::env::WorkloadEnv;
 use crate::graph::MessageGraph;
 use crate::kinds::{FlowSpec, Traffic};
 
-/// The graph of one workload on hosts at 100 Gbps in one rack.
+/// Returns the graph of one workload on hosts at 100 Gbps in one rack.
 pub(crate) fn graph_of(hosts: u32, traffic: Traffic) -> MessageGraph {
     build(&[WorkloadConfig::new(traffic)], &WorkloadEnv::new(hosts, Rate::from_gbps(100))).unwrap().graph
 }
 
-/// Why one workload cannot be built.
+/// Returns the error of a workload that cannot be built.
 pub(crate) fn error_of(hosts: u32, traffic: Traffic) -> String {
     let env = WorkloadEnv::new(hosts, Rate::from_gbps(100));
     build(&[WorkloadConfig::new(traffic)], &env).unwrap_err().to_string()
 }
 
-/// A flow of an inline list.
+/// Makes a flow of an inline list.
 pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec {
     FlowSpec {
         src,
@@ -33,8 +33,8 @@ pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec 
     }
 }
 
-/// Runs a graph on a network where each message takes a nanosecond a byte, whatever else happens. Returns when
-/// each task ended and when each job did.
+/// Runs a graph on a network in which each message takes a nanosecond per byte, without contention. Returns
+/// the end of each task and of each job.
 pub(crate) fn run(graph: &MessageGraph) -> (Vec<Time>, Vec<Time>) {
     let mut ends = vec![Time::MAX; graph.task_count()];
     let mut jobs = vec![Time::ZERO; graph.jobs().len()];
@@ -53,7 +53,7 @@ pub(crate) fn run(graph: &MessageGraph) -> (Vec<Time>, Vec<Time>) {
     (ends, jobs)
 }
 
-/// When each job of a graph ends, see [`run`].
+/// Returns the end of each job of a graph, see [`run`].
 pub(crate) fn job_ends(graph: &MessageGraph) -> Vec<Time> {
     run(graph).1
 }

@@ -22,10 +22,10 @@ pub(crate) struct CheckArgs {
     pub(crate) changes: Changes,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Print only the memory that a run needs, by part, without setting the run up
+    /// Print only the memory that the run needs, by component, without building the run
     #[arg(long)]
     pub(crate) memory: bool,
-    /// Print everything as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let mut inspection = prepared.inspect_in(process(&most));
     let fits = available_bytes().is_none_or(|available| inspection.memory.total_bytes <= available);
     match if fits { Ok(Fit { spec: most, note: None }) } else { fit() } {
-        // Setting it up takes as much as the run does at first.
+        // Building the run takes as much memory as its start.
         Err(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
         Ok(Fit { spec, note }) => {
             if note.is_some() {
@@ -83,7 +83,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// What follows the resolved scenario: comments, so that the whole output is a scenario.
+/// Returns the description that follows the resolved scenario. It consists of comments, so that the whole output is a
+/// scenario.
 fn describe(inspection: &Inspection) -> String {
     let mut lines = Vec::new();
     let network = &inspection.network;

@@ -1,4 +1,4 @@
-//! `pathweave compare`: several schemes over the same traffic, with packets, with flows, or both.
+//! `pathweave compare`: several schemes on the same traffic, simulated with packets, with flows, or both.
 
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ pub(crate) struct CompareArgs {
     /// Scenario files (TOML)
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<PathBuf>,
-    /// Schemes to compare, in order; ratios are against the first
+    /// Schemes to compare, in order. Ratios refer to the first
     #[arg(long, value_delimiter = ',', required_unless_present = "fidelity", value_name = "A,B,...",
         value_parser = Names(scheme_names), hide_possible_values = true)]
     pub(crate) schemes: Vec<String>,
-    /// What moves through the network, each beside the others: packet, flow
+    /// Simulation models to compare, each for every scheme: packet, flow
     #[arg(long, value_delimiter = ',', value_name = "F,...", value_parser = ["packet", "flow"], hide_possible_values = true)]
     pub(crate) fidelity: Vec<String>,
     #[command(flatten)]
@@ -77,15 +77,16 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     carry_out(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
 }
 
-/// A scenario as it is run in a comparison.
+/// A scenario with one scheme and one fidelity of a comparison.
 struct Variant {
     name: String,
-    /// `None`: its own.
+    /// Name of the scheme. `None`: the scheme of the scenario.
     scheme: Option<String>,
     fidelity: Option<String>,
 }
 
-/// Each scheme with each fidelity, those of a scheme side by side. What there is one of at most is not in the names.
+/// Returns each scheme with each fidelity, grouped by scheme. Names omit a scheme or fidelity of which there is at
+/// most one.
 fn variants(schemes: &[String], fidelities: &[String]) -> Vec<Variant> {
     let or_own = |names: &[String]| match names {
         [] => vec![None],
@@ -105,28 +106,28 @@ fn variants(schemes: &[String], fidelities: &[String]) -> Vec<Variant> {
     all
 }
 
-/// What the page of several comparisons begins with, and what the terminal shows of them.
+/// Head of the page of several comparisons, and the kind of terminal output.
 pub(crate) struct Heading<'a> {
     pub(crate) title: &'a str,
     pub(crate) says: &'a str,
     pub(crate) tells: Tells,
 }
 
-/// What the terminal shows of finished comparisons.
+/// Terminal output for finished comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tells {
-    /// Every figure.
+    /// All figures.
     Tables,
-    /// A sentence each.
+    /// One sentence for each comparison.
     Sentences,
 }
 
 /// One scenario under several schemes.
 pub(crate) struct Comparison {
     name: String,
-    /// What it is called on the page; its name unless told otherwise.
+    /// Title on the page. Default: the name.
     pub(crate) title: String,
-    /// What happens in it.
+    /// Description of the scenario.
     pub(crate) says: String,
     runs: Vec<Planned>,
 }
@@ -138,8 +139,8 @@ struct Planned {
 }
 
 impl Comparison {
-    /// Loads a scenario under each scheme, so that mistakes show before anything runs; what only the simulator can refuse, in
-    /// [`Comparison::try_out`].
+    /// Loads a scenario under each scheme, so that errors are found before any run starts. [`Comparison::try_out`]
+    /// finds the errors that only the simulator detects.
     pub(crate) fn plan(
         schemes: &[String],
         load: impl Fn(&str) -> Result<Loaded, pathweave_scenario::Diagnostics>,
@@ -149,7 +150,7 @@ impl Comparison {
         for scheme in schemes {
             let loaded = load(scheme)?;
             let mut prepared = loaded.draft()?;
-            // In a comparison the scheme is what tells runs apart.
+            // In a comparison, runs are named after their scheme.
             comparison.name = std::mem::replace(&mut prepared.spec.name, scheme.clone());
             comparison.runs.push(Planned { scheme: scheme.clone(), loaded, prepared });
         }
@@ -157,8 +158,8 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Sets each run up, as it is made `on_cores`, for what only the simulator can refuse; one at a time, for each takes memory
-    /// meanwhile.
+    /// Builds each run on `on_cores` threads to find errors that only the simulator detects. Runs are built one at a
+    /// time, because each needs memory.
     pub(crate) fn try_out(
         &self,
         room: &Room,
@@ -174,7 +175,7 @@ impl Comparison {
     }
 }
 
-/// Two columns of one name would be indistinguishable.
+/// Returns an error for duplicate names, because two columns of one name would be indistinguishable.
 fn check_names(option: &str, names: &[String]) -> Result<(), Failure> {
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
@@ -184,8 +185,8 @@ fn check_names(option: &str, names: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs everything, as many at a time as `cores` say, and writes and prints the results: for one scenario into `target`, for several
-/// into a folder each within it, with an index page.
+/// Executes all runs, as many in parallel as `cores` allows, and writes and prints the results. One scenario is
+/// written into `target`; several are written into a folder each inside it, with an index page.
 pub(crate) fn carry_out(
     comparisons: &[Comparison],
     target: &Path,
@@ -281,7 +282,7 @@ pub(crate) fn carry_out(
     Ok(outcome)
 }
 
-/// Who tells how far each run is, and the number of the run there.
+/// Returns for each run its progress file and its number there.
 fn told(comparisons: &[Comparison], folders: &[ResultFolder]) -> Vec<(Arc<Live>, usize)> {
     let each = |(comparison, folder): (&Comparison, &ResultFolder)| {
         let cost = |run: &Planned| (run.scheme.clone(), run.prepared.inspect().estimate.cpu_s);
@@ -294,7 +295,7 @@ fn told(comparisons: &[Comparison], folders: &[ResultFolder]) -> Vec<(Arc<Live>,
     comparisons.iter().zip(folders).flat_map(each).collect()
 }
 
-/// Folders are named after scenarios.
+/// Returns an error for duplicate scenario names, because folders are named after scenarios.
 fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
     for (i, comparison) in comparisons.iter().enumerate() {
         if comparisons[..i].iter().any(|other| other.name == comparison.name) {
@@ -307,7 +308,7 @@ fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A comparison that has been written.
+/// Comparison whose results have been written.
 struct Page<'a> {
     comparison: &'a Comparison,
     runs: Vec<(&'a RunResult, &'a Summary)>,
@@ -357,10 +358,10 @@ fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &Talk, tells: Te
     terminal::out(&format!("report: {}\n", report.display()));
 }
 
-/// The runs of every comparison, in order; `None` for those an interruption kept from starting.
+/// Results of the runs of every comparison, in order; `None` for runs that an interrupt kept from starting.
 type Results = Vec<Vec<Option<Finished>>>;
 
-/// All runs with what they are called.
+/// Returns all runs with their labels.
 fn planned(comparisons: &[Comparison]) -> Vec<(String, &Planned)> {
     let mut all = Vec::new();
     for comparison in comparisons {
@@ -375,7 +376,7 @@ fn planned(comparisons: &[Comparison]) -> Vec<(String, &Planned)> {
     all
 }
 
-/// The files that are asked for beside the results of each run.
+/// Creates the trace files of each run.
 fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<Traces>, Failure> {
     for (i, (label, _)) in planned.iter().enumerate().filter(|_| args.any()) {
         if let Some((other, _)) = planned[..i].iter().find(|(other, _)| safe_name(other) == safe_name(label))
@@ -389,8 +390,8 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
     planned.iter().map(|(label, run)| Traces::open(&args.of_run(label), &run.prepared.spec)).collect()
 }
 
-/// Each thread takes the next run that is free. A run does not depend on what runs beside it. Records of flows are `written` while runs
-/// go on, each into the folder of its comparison, if they are not needed later.
+/// Executes all runs. Each thread takes the next unclaimed run, and runs do not affect each other. If flow records
+/// are not needed later, they are written during the runs into the folders in `written`, one for each run.
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
@@ -404,7 +405,7 @@ fn run_all(
     let order: Vec<usize> = (0..planned.len()).collect();
     in_threads(cores.at_a_time(planned.len()), &order, interrupt, |index| {
         let (_, run) = &planned[index];
-        // Only the thread that took the run locks it.
+        // Only the thread that took the run locks its slot.
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
@@ -418,7 +419,7 @@ fn run_all(
                 execute(&run.loaded, &spec, progress(index), interrupt, seers)
             });
         if made.is_err() {
-            // Nothing is written then, so the others need not go on.
+            // Nothing will be written, so the other runs need not continue.
             interrupt.request();
         }
         *result = Some(made);

@@ -13,10 +13,10 @@ use crate::terminal;
 #[derive(Args, Debug)]
 #[command(after_help = formats_help())]
 pub(crate) struct ConvertArgs {
-    /// File to read; of a Chakra trace the folder, or folder and prefix
+    /// File to read. For a Chakra trace, its folder, or the folder and the prefix of its files
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
-    /// File to write, of a Chakra trace a new folder. It appears when it is complete
+    /// File to write. For a Chakra trace, a new folder. The output appears only when it is complete
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Format of IN [default: by its extension or first line]
@@ -25,13 +25,13 @@ pub(crate) struct ConvertArgs {
     /// Format of OUT [default: by its extension]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
-    /// Set a field of the workload that a trace becomes, or of the scenario: gpus=32, tp=4, hosts=[1,0]
+    /// Set a field of the workload or scenario that IN is converted to: gpus=32, tp=4, hosts=[1,0]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Write what the format can say, and list what it cannot, instead of refusing
+    /// Write the parts that the format can express, and list the others, instead of refusing
     #[arg(long)]
     pub(crate) lossy: bool,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The formats, for the help of the command.
+/// Returns the list of formats for the help of the command.
 pub(crate) fn formats_help() -> String {
     let all = formats();
     let width = all.iter().map(|format| format.name.len()).max().unwrap_or(0);

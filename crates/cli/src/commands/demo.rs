@@ -1,4 +1,4 @@
-//! `pathweave demo`: the systems beside ECMP, each on the traffic that it was made for.
+//! `pathweave demo`: published systems compared with ECMP, each on the traffic it was designed for.
 
 use clap::Args;
 use include_dir::{Dir, include_dir};
@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::options::{Cores, Talk};
 use crate::traces::TraceArgs;
 
-/// The demo is data: a table of situations, and their scenarios.
+/// The demo is defined by data: a table of situations, and their scenarios.
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/demo");
 const TABLE: &str = "demo.toml";
 
@@ -23,7 +23,7 @@ pub(crate) struct DemoArgs {
     /// Result folder
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     pub(crate) out: PathBuf,
-    /// Seed of all random streams
+    /// Seed of all random streams [default: the scenario's]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
@@ -43,12 +43,12 @@ struct Demo {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Situation {
-    /// Name of the scenario, whose file is named after it.
+    /// Name of the scenario. The file has the same name.
     scenario: String,
     title: String,
-    /// What happens, in a sentence or three.
+    /// Description of the situation in one to three sentences.
     says: String,
-    /// The first is what others are compared with.
+    /// Schemes to compare. The first is the reference.
     schemes: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ fn text(name: &str) -> &'static str {
     file.expect("the demo's files are embedded, and a test reads them")
 }
 
-/// What a user may name.
+/// Returns the names of situations that the user may specify.
 fn situations() -> clap::builder::PossibleValuesParser {
     Demo::embedded().situation.into_iter().map(|situation| situation.scenario).collect::<Vec<_>>().into()
 }

@@ -1,4 +1,4 @@
-//! `pathweave explain`: what limited a run, in words.
+//! `pathweave explain`: explains in words what limited a run.
 
 use clap::Args;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::terminal::{self, wrapped};
 pub(crate) struct ExplainArgs {
     /// Result folder of a run
     pub(crate) run: PathBuf,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -32,10 +32,11 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Runs named at most.
+/// Largest number of runs that an error names.
 const NAMED: usize = 6;
 
-/// Where a folder holds those of runs, as that of a comparison does: which ones.
+/// Returns a hint that names the runs inside a folder, as the folder of a comparison has them. Empty if there are
+/// none.
 fn runs_within(folder: &Path) -> String {
     let is_run = |path: &Path| path.join("flows.parquet").is_file();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! `pathweave list` and `pathweave show`: what scenarios can name.
+//! `pathweave list` and `pathweave show`: the entities that scenarios can name.
 
 use std::ffi::OsStr;
 
@@ -12,12 +12,12 @@ use crate::terminal::{self, wrapped};
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// What to list [default: an overview]
+    /// Kind of entries to list [default: an overview]
     pub(crate) what: Option<What>,
     /// Include the source and the settings of each entry
     #[arg(long, conflicts_with = "json", requires = "what")]
     pub(crate) long: bool,
-    /// Print it as JSON, with settings
+    /// Print the entries as JSON, with settings
     #[arg(long, requires = "what")]
     pub(crate) json: bool,
 }
@@ -27,12 +27,12 @@ pub(crate) struct ShowArgs {
     /// Name of a scheme, topology, workload or preset
     #[arg(value_parser = Names(all_names), hide_possible_values = true)]
     pub(crate) name: String,
-    /// Print it as JSON
+    /// Print the entry as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What can be listed.
+/// Kinds of entries that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     /// Schemes: a policy with its loss recovery, acknowledgements and queue pairs
@@ -56,7 +56,7 @@ impl What {
     }
 }
 
-/// Any text, with names that shells complete.
+/// Parser that accepts any string and offers names for shell completion.
 #[derive(Clone)]
 pub(crate) struct Names(pub(crate) fn() -> Vec<String>);
 
@@ -77,7 +77,7 @@ impl TypedValueParser for Names {
     }
 }
 
-/// Names of schemes, aliases too.
+/// Returns the names of schemes, including aliases.
 pub(crate) fn scheme_names() -> Vec<String> {
     names(&What::Schemes.sections())
 }
@@ -163,7 +163,7 @@ fn called(entry: &Entry) -> String {
     }
 }
 
-/// Name and help.
+/// Returns a line with the name and the help of an entry.
 fn line(entry: &Entry) -> String {
     const HELP_AT: usize = 26;
     let name = called(entry);

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Folder for pathweave.1 and one page per command
+    /// Folder to which pathweave.1 and one page for each command are written
     pub(crate) folder: PathBuf,
 }
 

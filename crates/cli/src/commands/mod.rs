@@ -1,6 +1,6 @@
-//! What the program can do, one file each, with its options.
+//! Commands of the program, one in each file, with their options.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod check;
@@ -38,17 +38,17 @@ use pathweave_scenario::Changes;
 
 use crate::failure::Failure;
 
-/// Where results go unless the user says otherwise.
+/// Returns the default result folder of a run or command with this name.
 pub(crate) fn default_folder(name: &str) -> PathBuf {
     PathBuf::from("results").join(safe_name(name))
 }
 
-/// A name as part of a file's: what file systems mind becomes "-".
+/// Converts a name to a file name: characters that file systems may reject become "-".
 pub(crate) fn safe_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' }).collect()
 }
 
-/// A path as a shell takes it for one word.
+/// Quotes a path so that a shell takes it for one word.
 pub(crate) fn quoted(path: &Path) -> String {
     let word = path.to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_./+:@,=".contains(c);
@@ -66,7 +66,7 @@ pub(crate) fn output(why: OutputError) -> Failure {
     Failure::Input(format!("cannot write results: {why}"))
 }
 
-/// Plain data with text keys always serialises.
+/// Serializes a value to JSON. Plain data with string keys always serializes.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
     text.push('\n');

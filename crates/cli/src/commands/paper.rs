@@ -1,4 +1,4 @@
-//! `pathweave paper`: the evaluation of a publication, run again.
+//! `pathweave paper`: repetition of the evaluation of a publication.
 
 use clap::Args;
 use pathweave_sim::SimSpec;
@@ -22,39 +22,39 @@ use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct PaperArgs {
-    /// Name of a paper; "list" for all papers with their figures; "overview" for a page of every published claim against what
-    /// was recorded
+    /// Name of a paper, "list" for all papers with their figures, or "overview" for a page that compares every
+    /// published claim with the recorded results
     pub(crate) name: String,
-    /// Only this figure or table: 6a, table-1
+    /// Run only this figure or table: 6a, table-1
     #[arg(long, value_name = "ID")]
     pub(crate) figure: Option<String>,
-    /// Only these panels, which are the rows of a heat map: names, headings or tags
+    /// Run only these panels, which are the rows of a heat map: names, headings or tags
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) panel: Vec<String>,
-    /// Only these curves, which are the columns of a heat map
+    /// Run only these curves, which are the columns of a heat map
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) series: Vec<String>,
-    /// Minutes instead of hours: shorter messages, fewer seeds; the page says what was shortened [default]
+    /// Minutes instead of hours: shorter messages and fewer seeds. The page states what was shortened [default]
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// Sizes as published
+    /// Use the published sizes
     #[arg(long)]
     pub(crate) full: bool,
-    /// Seeds 1 to N for every figure, instead of as many as the paper's folder says
+    /// Use seeds 1 to N for every figure [default: as many seeds as the paper's folder specifies]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Results go to DIR/NAME. Runs that are finished there are not run again
+    /// Folder of results, DIR/NAME. Runs that are finished there are not repeated
     #[arg(long, value_name = "DIR", default_value = "results/papers")]
     pub(crate) out: PathBuf,
-    /// Run everything again, including finished runs
+    /// Repeat all runs, including finished ones
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Read papers from this folder instead of those that are part of the program
+    /// Read papers from this folder instead of those built into the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
-    /// Record the result of each figure in FILE, and keep its other entries: papers/NAME/results.json
+    /// Record the result of each figure in FILE and keep its other entries: papers/NAME/results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["panel", "series"])]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     });
     let record = record.transpose()?;
     let (plan, testbed) = if args.testbed.is_wanted() {
-        // Refused before anything is made.
+        // Errors are found before anything is created.
         paper.clone().on_testbed(&catalogue, args.figure.as_deref(), "").map_err(failure)?;
         let testbed = Testbed::open(&args.testbed, args.quiet)?;
         let paper =
@@ -111,7 +111,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         partial: !finished,
     };
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
-    // Half of a figure's runs are no result.
+    // A figure with missing runs gives no result.
     if let Some((output, record)) = record.filter(|_| finished) {
         let record = record.with(&plan, &verdicts, &settings.version);
         output.write(|out| record.write(out))?;
@@ -128,12 +128,12 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Name of the folder of the results.
+/// Returns the name of the result folder.
 fn folder(args: &PaperArgs) -> String {
     if args.testbed.is_wanted() { format!("{}-testbed", args.name) } else { args.name.clone() }
 }
 
-/// The same results again.
+/// Returns the command that reproduces the results.
 fn command(args: &PaperArgs, size: Size) -> String {
     let mut text = format!("pathweave paper {} {}", args.name, size.flag());
     if let Some(figure) = &args.figure {
@@ -153,7 +153,7 @@ fn command(args: &PaperArgs, size: Size) -> String {
     text + &args.testbed.words()
 }
 
-/// Writes the page of all papers by their records.
+/// Writes the page of all papers, from their records.
 fn overview(catalogue: &Catalogue, args: &PaperArgs) -> Result<Outcome, Failure> {
     let page = overview_html(catalogue).map_err(failure)?;
     std::fs::create_dir_all(&args.out)
@@ -215,9 +215,9 @@ fn failure(why: PaperError) -> Failure {
     }
 }
 
-/// Makes the runs that `plan` asks for and that are not finished, and keeps each as soon as it is finished. First those that are
-/// measured, one at a time, so that nothing else takes their cores; then the others, as many at a time as asked for. Whether
-/// all of them are.
+/// Executes the runs of `plan` that are not finished, and stores each as soon as it is finished. Measured runs come
+/// first, one at a time, so that no other run uses their cores. Simulated runs follow, with the requested
+/// parallelism. Returns the plan, and true if all runs are finished.
 fn run_all(
     mut plan: Plan,
     args: &PaperArgs,
@@ -248,7 +248,7 @@ fn run_all(
             Ok(done.map(|done| plan.look_saying(measured[place], &done.result, &done.said)))
         });
     }
-    // The longest first, so that none is left alone at the end.
+    // The longest runs start first, so that no long run is left alone at the end.
     simulated.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
     let count = simulated.len();
     if !interrupt.requested() {
@@ -271,8 +271,8 @@ fn run_all(
     Ok((plan, finished))
 }
 
-/// Makes `runs` of `plan`, so many at a time, and keeps each that is finished. `one` makes the run at a place of `runs`, `None` if
-/// it was interrupted.
+/// Executes `runs` of `plan`, `at_a_time` in parallel, and stores each finished run. `one` executes the run at an
+/// index of `runs` and returns `None` if it was interrupted.
 fn make(
     plan: &Plan,
     runs: &[usize],
@@ -294,7 +294,7 @@ fn make(
         });
         batch.update(place, None);
         if look.is_err() {
-            // What is wrong is told at once, not after hours of other runs; those that are finished are kept.
+            // An error is reported immediately and not after hours of other runs. Finished runs are kept.
             interrupt.request();
         }
         looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
@@ -303,7 +303,7 @@ fn make(
     looks.into_inner().expect("every thread has ended well")
 }
 
-/// `None` if it was interrupted: half a run says nothing.
+/// Executes a run. Returns `None` if it was interrupted, because an incomplete run gives no result.
 fn run_one(
     plan: &Plan,
     index: usize,

@@ -1,4 +1,4 @@
-//! `pathweave plan`: which fabric, rate and scheme for a workload, and what each costs.
+//! `pathweave plan`: comparison of fabrics, rates and schemes for a workload, with their costs.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
-    /// Cluster file (TOML): the workload, the fabrics to choose from, and prices
+    /// Cluster file (TOML): the workload, the candidate fabrics, and prices
     pub(crate) cluster: PathBuf,
-    /// Folder of what comes out [default: results/NAME-plan]. Runs that are finished there are not run again
+    /// Result folder [default: results/NAME-plan]. Runs that are finished there are not repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]

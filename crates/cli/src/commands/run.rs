@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     pub(crate) changes: Changes,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Result folder [default: results/NAME-seedN]. An existing one is replaced only if it holds results
+    /// Result folder [default: results/NAME-seedN]. An existing folder is replaced only if it holds results
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Files for other programs")]
@@ -56,7 +56,7 @@ fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
     desk.write(args, &finished)
 }
 
-/// The same by several processes, of which rank 0 writes the results and says all that is to be said.
+/// Executes a run over several processes. Rank 0 writes the results and prints all messages.
 fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
     let ready = Ready::new(args, company.sharing(), company.on_this_machine());
     let ready = company.all_or_none(ready)?;
@@ -74,19 +74,19 @@ fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
     let progress = desk.start();
     let finished = execute_among(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
     let outcome = desk.write(args, &finished.expect("rank 0 has the result"));
-    // The others need not know what could not be written.
+    // Other ranks do not need the reason why results could not be written.
     company.outcome(Some(*outcome.as_ref().unwrap_or(&Outcome::Command(NOT_USABLE))));
     outcome
 }
 
-/// Stands where rank 0 has what is shown the packets of all ranks.
+/// Tap of a rank other than 0, which ignores packets. The tap of rank 0 gets the packets of all ranks.
 struct Blind;
 
 impl Tap for Blind {
     fn arrived(&mut self, _: &Arrival<'_>) {}
 }
 
-/// A run that can begin.
+/// Run that is ready to start.
 struct Ready {
     loaded: Loaded,
     spec: SimSpec,
@@ -94,7 +94,7 @@ struct Ready {
 }
 
 impl Ready {
-    /// By one of so many processes that share the cores, and of so many on this machine.
+    /// Prepares a run for one of `sharing` processes that share the cores, and of `processes` on this machine.
     fn new(args: &RunArgs, sharing: usize, processes: usize) -> Result<Self, Failure> {
         let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
         let prepared = loaded.draft()?;
@@ -109,11 +109,11 @@ impl Ready {
     }
 }
 
-/// Where the results of a run go, and what is said of it.
+/// Outputs of a run: its results, traces and messages.
 struct Desk {
     target: PathBuf,
     folder: ResultFolder,
-    /// Nothing where records are needed as a whole.
+    /// Stream of flow records, or `None` if another output needs all records.
     flows: Option<FlowStream>,
     traces: Traces,
     tell: fn(&str),

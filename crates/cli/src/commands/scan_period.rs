@@ -10,10 +10,11 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
-/// Periods that are always shown, in round-trip times: the least, the paper's choice, ours.
+/// Periods that are always listed, in round-trip times: the minimum of 1, the paper's range of 2 to 3, and
+/// pathweave's default of 2.5.
 const RTTS: [f64; 4] = [1.0, 2.0, 2.5, 3.0];
 
-/// What comes of the equation.
+/// Result of the equation.
 #[derive(Debug, Serialize)]
 struct Answer {
     rate_bps: u64,
@@ -21,11 +22,11 @@ struct Answer {
     rtt_us: f64,
     nack_us: f64,
     share: f64,
-    /// The shortest period whose share is at most that.
+    /// Shortest period whose share of time does not exceed the bound.
     shortest_us: f64,
-    /// What the period would have to be if the bound were one on eta, as printed: at most this.
+    /// Largest period if the bound applied to eta, as the paper prints it.
     as_printed_us: f64,
-    /// Ascending.
+    /// Evaluated periods in ascending order.
     periods: Vec<Row>,
 }
 
@@ -34,34 +35,34 @@ struct Row {
     period_us: f64,
     rtts: f64,
     packets: f64,
-    /// `None`: not even two packets arrive in a period.
+    /// Share of time. `None`: fewer than two packets arrive in a period.
     share: Option<f64>,
 }
 
-/// The share of time that negative acknowledgements cost a receiver of reliable datagrams which looks for missing packets
-/// once in a period T: eta = T_nack / ((P T / S - 1) RTT). The paper asks for "no less than 0.996", which is 1 - eta: as
-/// printed the period would be shorter than a round trip, which the paper rules out.
+/// The share of time that negative acknowledgements cost a receiver of reliable datagrams that scans for missing
+/// packets once in a period T: eta = T_nack / ((P T / S - 1) RTT). The paper requires "no less than 0.996", which
+/// here bounds 1 - eta. As printed, the period would be shorter than a round trip, which the paper excludes.
 #[derive(Args, Debug)]
 pub(crate) struct ScanPeriodArgs {
     /// Rate at which packets arrive (P)
     #[arg(long, value_name = "RATE", default_value = "200Gbps")]
     pub(crate) rate: Rate,
-    /// Bytes of a packet (S): 64 B to 64 KB
+    /// Size of a packet (S), 64 B to 64 KB
     #[arg(long, value_name = "SIZE", default_value = "4096B")]
     pub(crate) packet: Bytes,
-    /// Round-trip time
+    /// Round-trip time (RTT)
     #[arg(long, value_name = "TIME", default_value = "5us")]
     pub(crate) rtt: Duration,
-    /// Time to hand one NACK over, across PCIe (T_nack)
+    /// Time to transfer one NACK across PCIe (T_nack)
     #[arg(long, value_name = "TIME", default_value = "2us")]
     pub(crate) nack: Duration,
-    /// The largest share of time that NACKs may cost, above 0, below 1
+    /// Largest share of time that NACKs may cost, above 0 and below 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.004)]
     pub(crate) share: f64,
     /// Further periods to evaluate, separated by commas
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     pub(crate) period: Vec<Duration>,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -176,7 +177,7 @@ mod tests {
         (a - b).abs() < within
     }
 
-    /// Oracles 11 and 12, and erratum E2: read as printed 0.23 us, a twentieth of a round trip.
+    /// Oracles 11 and 12, and erratum E2: as printed, the period is 0.23 us, a twentieth of a round trip.
     #[test]
     fn the_equation_by_hand() {
         let answer = ask(&["--rtt", "10us", "--period", "20us,10us"]).expect("all is allowed");
@@ -189,7 +190,7 @@ mod tests {
         assert!(close(answer.shortest_us, 16.55, 0.005) && close(answer.as_printed_us, 0.23, 0.005));
         let answer = ask(&["--rate", "400Gbps"]).expect("all is allowed");
         assert!(close(answer.shortest_us, 8.27, 0.005));
-        // Ascending, each once, the shortest among them.
+        // The periods are ascending and distinct, and include the shortest.
         assert!(answer.periods.windows(2).all(|pair| pair[0].period_us < pair[1].period_us));
         assert!(answer.periods.iter().any(|row| row.period_us == answer.shortest_us));
     }

@@ -1,4 +1,4 @@
-//! `pathweave sweep`: a scenario over values of its fields.
+//! `pathweave sweep`: runs of a scenario with several values of its fields.
 
 use clap::Args;
 use std::collections::BTreeMap;
@@ -23,32 +23,32 @@ use crate::memory::Room;
 use crate::options::{Cores, Talk};
 use crate::terminal;
 
-/// Failures said at most; the report and `summary.json` have all of them.
+/// Largest number of failures printed. The report and `summary.json` list all of them.
 const SHOWN: usize = 10;
 
 #[derive(Args, Debug)]
 pub(crate) struct SweepArgs {
     /// Sweep file (TOML)
     pub(crate) sweep: PathBuf,
-    /// Folder of the dataset [default: results/NAME-sweep]. Runs that are finished there are not run again
+    /// Folder of the dataset [default: results/NAME-sweep]. Runs that are finished there are not repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) making: Making,
 }
 
-/// How the runs of a sweep or plan are made.
+/// Options for the execution of a sweep or plan.
 #[derive(Args, Debug)]
 pub(crate) struct Making {
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Execute at most N runs, then stop; the same command resumes
+    /// Execute at most N runs, then stop. The same command resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: Option<u32>,
-    /// List what would run and what is finished; run nothing
+    /// List finished and missing runs without executing any
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Remove runs from the folder that the sweep no longer asks for
+    /// Remove runs from the folder that the sweep no longer includes
     #[arg(long)]
     pub(crate) prune: bool,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
     Ok(made.outcome())
 }
 
-/// A dataset of which as many runs have been made as could be.
+/// Dataset with all runs that could be executed.
 pub(crate) struct Made {
     pub(crate) dataset: Dataset,
     pub(crate) summary: SweepSummary,
@@ -79,7 +79,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// How it ended; says which runs failed and what is missing.
+    /// Returns the outcome, after printing failed runs and missing results.
     pub(crate) fn outcome(&self) -> Outcome {
         complain(&self.summary);
         match () {
@@ -90,7 +90,7 @@ impl Made {
     }
 }
 
-/// Makes the runs of a plan that its folder lacks. `None` where it was only to be said which.
+/// Executes the runs of a plan that its folder lacks. Returns `None` if they were only to be listed.
 pub(crate) fn make(args: &Making, plan: &Plan, path: &Path) -> Result<Option<Made>, Failure> {
     if args.dry_run && !path.exists() {
         list(plan, &BTreeMap::new());
@@ -116,7 +116,7 @@ pub(crate) fn make(args: &Making, plan: &Plan, path: &Path) -> Result<Option<Mad
     Ok(Some(Made { dataset, summary, interrupted: interrupt.requested() }))
 }
 
-/// What would run.
+/// Lists the runs that would be executed.
 fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) {
     let todo = plan.runs.iter().enumerate().filter(|(run, _)| !kept.contains_key(run));
     let lines: String = todo.map(|(_, run)| format!("{}\n", run.label)).collect();
@@ -124,7 +124,7 @@ fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) {
     terminal::out(&format!("{cells} cells, {runs} runs, {} of them finished before\n{lines}", kept.len()));
 }
 
-/// The runs that an earlier call finished.
+/// Returns the runs that an earlier call finished.
 fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
     let record =
         |(number, run): (usize, &Run)| Some((number, RunOutcome::Finished(dataset.record(plan, &run.key)?)));
@@ -146,7 +146,7 @@ fn tell(args: &Making, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<()
     Ok(())
 }
 
-/// Makes the runs `todo` and keeps each as soon as it is finished.
+/// Executes the runs `todo` and stores each as soon as it is finished.
 fn run_all(
     args: &Making,
     plan: &Plan,
@@ -155,7 +155,7 @@ fn run_all(
     todo: &[usize],
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<usize, RunOutcome>, Failure> {
-    // What a run costs is known only once its network is built, which is much of the cost of a small one.
+    // The cost of a run is known only after its network is built, which is a large part of the cost of a small run.
     let labels: Vec<String> = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
     let told = labels.iter().map(|label| (label.clone(), 1.0)).collect();
     let live = Live::new(dataset.path().to_owned(), "sweep", &plan.name, None, told);
@@ -167,7 +167,7 @@ fn run_all(
     let room = args.cores.room();
     in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
         let run = todo[place];
-        // One run that hits a bug must not cost the others.
+        // A run that hits a bug must not affect the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
             run_one(&plan.runs[run], &plan.keep, &on_cores, &room, batch.watch(place, interrupt))
         }));
@@ -178,7 +178,7 @@ fn run_all(
             Some(Err(why)) => RunOutcome::Failed(why),
             Some(Ok(files)) => match dataset.put(&plan.runs[run].key, &files) {
                 Ok(record) => RunOutcome::Finished(record),
-                // A full disk is full for all.
+                // A full disk affects all runs.
                 Err(why) => {
                     broken.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
                     interrupt.request();
@@ -196,7 +196,8 @@ fn run_all(
     }
 }
 
-/// The files of a run; `None` if it was interrupted: half a run says nothing. The error is for people.
+/// Returns the files of a run, or `None` if it was interrupted, because an incomplete run gives no result. The error
+/// is a message for the user.
 fn run_one(
     run: &Run,
     keep: &Keep,
@@ -220,7 +221,7 @@ fn run_one(
     pack(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
 }
 
-/// Which cells failed or have unfinished flows, and why.
+/// Prints the cells that failed or have unfinished flows, with the reasons.
 fn complain(summary: &SweepSummary) {
     let mut lines = Vec::new();
     for cell in &summary.cells {

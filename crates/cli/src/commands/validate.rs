@@ -1,4 +1,4 @@
-//! `pathweave validate`: committed comparisons with other simulators and with laws.
+//! `pathweave validate`: comparisons with other simulators and with exact laws, as defined in the repository.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -26,21 +26,21 @@ use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct ValidateArgs {
-    /// Cases, or peers for all their cases; "list" shows both [default: all]
+    /// Names of cases, or of peers for all their cases; "list" shows both [default: all]
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Only cases of seconds, without experiments
+    /// Run only cases that take seconds, without experiments
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Page and outcomes go to this folder
+    /// Folder for the page and the outcomes
     #[arg(long, value_name = "DIR", default_value = "results/validation")]
     pub(crate) out: PathBuf,
-    /// Read cases from this folder instead of those that are part of the program
+    /// Read cases from this folder instead of those built into the program
     #[arg(long, value_name = "DIR")]
     pub(crate) cases: Option<PathBuf>,
-    /// Print only errors, what is out of its band, and the path of the page
+    /// Print only errors, figures out of their band, and the path of the page
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print outcomes as JSON on standard output, and nothing else there
@@ -57,7 +57,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     if args.names.first().is_some_and(|name| name == "list") {
         return list(&catalogue, &args.names[1..], args);
     }
-    // What is asked for is known to be right before a folder is made; the program's own cases need files that are laid out there.
+    // The request is checked before a folder is created. The built-in cases need files that are unpacked there.
     let cases = catalogue.select(&args.names, args.quick).map_err(failure)?;
     if cases.is_empty() {
         return Err(Failure::Input(nothing_to_run(args)));
@@ -118,11 +118,11 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
 
 const PAGE: &str = "index.html";
 const OUTCOMES: &str = "outcomes.json";
-/// The table of flows beside packets, for docs/flow-fidelity.md.
+/// Table of the flow model compared with packets, for docs/flow-fidelity.md.
 const FLOWS: &str = "flows.md";
-/// The folder of files that scenarios of the program's own cases name.
+/// Folder of files that the scenarios of built-in cases refer to.
 const INPUTS: &str = "inputs";
-/// By which a page is known to be ours.
+/// Text that identifies a page as written by this command.
 const TITLE: &str = "<title>Validation of pathweave</title>";
 
 fn nothing_to_run(args: &ValidateArgs) -> String {
@@ -133,7 +133,7 @@ fn nothing_to_run(args: &ValidateArgs) -> String {
     }
 }
 
-/// Makes the folder of the page: one that is there already must be empty, or have a page of ours.
+/// Creates the folder of the page. An existing folder must be empty or contain a page of this command.
 fn check(out: &Path) -> Result<(), Failure> {
     let path = out.join(PAGE);
     if let Ok(found) = fs::symlink_metadata(&path) {
@@ -149,7 +149,7 @@ fn check(out: &Path) -> Result<(), Failure> {
             for entry in entries {
                 let name = entry.map_err(|why| failed("read", why))?.file_name();
                 let name = name.to_string_lossy();
-                // What a call that was killed leaves.
+                // Remains of a call that was killed.
                 let partial =
                     [PAGE, OUTCOMES, FLOWS].iter().any(|file| name.starts_with(&format!(".{file}.partial-")));
                 if name != INPUTS && !partial {
@@ -175,11 +175,11 @@ fn failure(why: ValidateError) -> Failure {
     }
 }
 
-/// What came of the cases that came to an end, in their order.
+/// Executes the cases. Returns the verdicts of those that ended, in the order of the cases.
 fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Result<Vec<Verdict>, Failure> {
     let costs: Vec<f64> = cases.iter().map(|case| cost(case)).collect();
     let labels = cases.iter().map(|case| case.name.clone()).collect();
-    // The longest first, so that none is left alone at the end.
+    // The longest cases start first, so that no long case is left alone at the end.
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
     let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
@@ -199,12 +199,12 @@ fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Resul
             (Ok(verdict), _) => Ok(verdict),
             (Err(_), Some(why)) => Err(why.of(&cases[index].name)),
             (Err(Missed::Failed(why)), None) => Err(failure(why)),
-            // What is left of it when others fail or the user asks to stop.
+            // The case was abandoned, because another failed or the user interrupted.
             (Err(Missed::Interrupted), None) => return,
         };
         match &verdict {
             Ok(_) => batch.update(index, None),
-            // What is wrong is told at once, not after hours of other runs.
+            // An error is reported immediately and not after hours of other cases.
             Err(_) => interrupt.request(),
         }
         ended.lock().expect("no thread panics while it holds the lock").push((index, verdict));
@@ -215,7 +215,8 @@ fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Resul
     ended.into_iter().map(|(_, verdict)| verdict).collect()
 }
 
-/// A run of so many cases. The error says why it cannot be made; nothing where it was interrupted.
+/// Executes a run of a case, of `cases` in all. The error describes why the run is impossible, or is empty after an
+/// interrupt.
 fn make(
     loaded: &Loaded,
     cores: Cores,
@@ -234,7 +235,7 @@ fn make(
     Ok(run)
 }
 
-/// What a case takes, in any unit: what its peer took, with the experiments.
+/// Returns the cost of a case in any unit: the time of the peer's runs, including experiments.
 fn cost(case: &Case) -> f64 {
     let schemes = case.schemes().len().max(1);
     let one = case.file.theirs.as_ref().map_or(1.0, |theirs| theirs.cpu_s.max(1.0));
@@ -250,10 +251,11 @@ fn command(args: &ValidateArgs) -> String {
     }
 }
 
-/// Columns for names of cases; a longer one has a line of its own.
+/// Columns for names of cases. A longer name has a line of its own.
 const NAMES: usize = 28;
 
-/// A line for each case, below what it is beside: ratios, and whether they are in their bands.
+/// Returns a table with a line for each case, grouped by its reference: ratios, and a mark if they are out of their
+/// bands.
 fn table(verdicts: &[Verdict]) -> String {
     let mut text = format!("{:NAMES$}", "case");
     Stat::ALL.iter().for_each(|stat| text.push_str(&format!(" {:>7}", stat.name())));
@@ -298,7 +300,7 @@ fn table(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// Its trials are one a scheme.
+/// Returns true if the case has one trial for each scheme.
 fn is_by_scheme(verdict: &Verdict) -> bool {
     [PACKETS, ONE_PORT].contains(&verdict.beside.as_str())
 }
@@ -309,7 +311,7 @@ fn schemes_line(verdict: &Verdict) -> String {
     format!("{:NAMES$}{columns}\n", verdict.beside)
 }
 
-/// What is wrong with a case, a paragraph each.
+/// Returns the errors of a case, one paragraph each.
 fn complaints(verdict: &Verdict) -> String {
     let wrong = verdict.trials.iter().filter(|trial| !trial.holds()).flat_map(complaints_of);
     wrong.map(|what| format!("{}\n", terminal::wrapped(&what, "    ", "      "))).collect()

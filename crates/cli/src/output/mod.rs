@@ -1,5 +1,5 @@
-//! Output under a name that the user gave. Files are there as a whole or not at all; what is no file is written to as it
-//! is.
+//! Output to a path that the user specified. Files appear complete or not at all. Streams and sockets are written
+//! directly.
 
 mod new_folder;
 mod place;
@@ -14,10 +14,10 @@ use crate::failure::Failure;
 pub(crate) use new_folder::write_new_folder;
 use place::Place;
 
-/// Somewhere to write to.
+/// Destination of output.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// As the user named it.
+    /// Path as the user specified it.
     name: PathBuf,
     to: To,
 }
@@ -25,13 +25,13 @@ pub(crate) struct Output {
 #[derive(Debug)]
 enum To {
     Stdout,
-    /// Opened when there is something to write: a FIFO may get its reader later.
+    /// Opened at the time of writing, because a FIFO may get its reader later.
     Stream,
     Socket(UnixStream),
     File(Partial),
 }
 
-/// A file that gets its name when it is whole.
+/// File that gets its final name when it is complete.
 #[derive(Debug)]
 struct Partial {
     target: PathBuf,
@@ -40,8 +40,8 @@ struct Partial {
 }
 
 impl Output {
-    /// Finds out what `path` stands for, and makes a file under another name beside it where it stands for one: what
-    /// cannot be written is known before there is anything to write.
+    /// Determines the kind of destination of `path`. For a file, creates a temporary file beside it, so that errors
+    /// are found before there is anything to write.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |why: String| failure(path, &why);
         let to = match Place::at(path).map_err(failed)? {
@@ -55,17 +55,17 @@ impl Output {
         Ok(Output { name: path.to_owned(), to })
     }
 
-    /// Whether `path` stands for a file, there or not, and for nothing else.
+    /// Returns true if `path` denotes a file, which need not exist.
     pub(crate) fn is_file(path: &Path) -> bool {
         !matches!(Place::at(path), Ok(Place::Stdout | Place::Stream | Place::Socket))
     }
 
-    /// Whether it goes to standard output.
+    /// Returns true if the output goes to standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self.to, To::Stdout)
     }
 
-    /// Whether it goes where `other` goes.
+    /// Returns true if both outputs have the same destination.
     pub(crate) fn is_same(&self, other: &Output) -> bool {
         match (&self.to, &other.to) {
             (To::Stdout, To::Stdout) => true,
@@ -74,12 +74,12 @@ impl Output {
         }
     }
 
-    /// As the user named it.
+    /// Returns the path as the user specified it.
     pub(crate) fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Writes it; a file gets its name. A reader that goes away has read what it wanted.
+    /// Writes the output and renames a file to its final name. If a reader closes early, this is not an error.
     pub(crate) fn write(
         self,
         content: impl FnOnce(&mut BufWriter<&mut dyn Write>) -> io::Result<()>,
@@ -108,7 +108,7 @@ fn buffered(
     let mut out = BufWriter::with_capacity(1 << 20, out);
     let written = content(&mut out).and_then(|()| out.flush());
     if written.is_err() {
-        // What is left of it is not to be written when it is dropped.
+        // The rest of the buffer must not be written on drop.
         let _ = out.into_parts();
     }
     written
@@ -121,10 +121,10 @@ fn patient(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Makes something with another name beside `target`, under which it may be unfinished.
+/// Creates an object under a temporary name beside `target`.
 ///
 /// # Errors
-/// The reason why it cannot be made.
+/// The reason why it cannot be created.
 fn beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(PathBuf, T), String> {
     let Some(name) = target.file_name() else { return Err("it has no name".to_owned()) };
     for attempt in 0..1_000 {
@@ -136,7 +136,7 @@ fn beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(Pa
         }
         let path = target.with_file_name(hidden);
         match make(&path) {
-            // Left by a killed process with this id, or in use by this one.
+            // The name is left over from a killed process with this id, or is in use by this process.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
                 let folder = target.parent().unwrap_or(Path::new(""));
@@ -172,7 +172,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After a success it is gone already.
+        // After a success the file no longer exists.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -241,7 +241,7 @@ mod tests {
         });
         write(&at("socket"), &text).unwrap();
         assert!(reader.join().unwrap() == text);
-        // A reader that leaves is no mistake.
+        // A reader that closes early is not an error.
         let path = at("fifo");
         let reader = std::thread::spawn(move || {
             File::open(path).unwrap().read_exact(&mut [0; 10]).unwrap();

@@ -1,4 +1,4 @@
-//! A folder of files that is there as a whole or not at all.
+//! Folder of files that appears complete or not at all.
 
 use std::fs;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::beside;
 use crate::failure::Failure;
 
-/// Makes the folder `path` with these files, by name and content. An empty folder of that name is taken; anything else there is
-/// an error.
+/// Creates the folder `path` with these files, given by name and content. An existing empty folder is used; anything
+/// else at `path` is an error.
 pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
     let failed = |why: String| Failure::Input(format!("cannot write {}: {why}", path.display()));
     if path.as_os_str() == "-" {
@@ -30,12 +30,12 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
     fs::rename(&unfinished.0, path).map_err(|why| failed(why.to_string()))
 }
 
-/// A folder under another name, which goes away unless it gets its own.
+/// Folder under a temporary name, removed on drop unless it has been renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After a success it is gone already.
+        // After a success the folder no longer exists.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

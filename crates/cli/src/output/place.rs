@@ -1,4 +1,4 @@
-//! What a name stands for that a user gave for output.
+//! Kind of destination of an output path.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,27 +8,27 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Symbolic links followed at most, as many as Linux does.
+/// Largest number of symbolic links followed, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// What is to be done with what is written there.
+/// Destination of output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Standard output: `-`, or a name of it.
+    /// Standard output: `-`, or a path that denotes it.
     Stdout,
-    /// A device, a FIFO or a descriptor of this process, which is written to as it is.
+    /// A device, a FIFO or a descriptor of this process, which is written directly.
     Stream,
     /// A socket with a listener.
     Socket,
-    /// A file, or nothing yet: what is behind symbolic links. It is replaced as a whole.
+    /// A file, after symbolic links are resolved, which need not exist. It is replaced as a whole.
     File(PathBuf),
 }
 
 impl Place {
-    /// What `path` stands for.
+    /// Returns the destination that `path` denotes.
     ///
     /// # Errors
-    /// The reason why nothing can be written there.
+    /// The reason why the path cannot be written.
     pub(super) fn at(path: &Path) -> Result<Place, String> {
         if path.as_os_str() == "-" {
             return Ok(Place::Stdout);
@@ -36,7 +36,7 @@ impl Place {
         if path.as_os_str().is_empty() {
             return Err("the name is empty".to_owned());
         }
-        // Follows links, those of /proc to what has no name of its own, too.
+        // Follows links, including those in /proc to objects without a name.
         let found = match fs::metadata(path) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return target(path).map(Place::File),
             found => found.map_err(|why| why.to_string())?,
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// The file that `path` leads to over symbolic links; the last one may lead to nothing.
+/// Returns the file to which `path` leads over symbolic links. The target of the last link need not exist.
 fn target(path: &Path) -> Result<PathBuf, String> {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -77,7 +77,8 @@ fn is_stdout(found: &Metadata) -> bool {
     (found.dev(), found.ino()) == (own.st_dev, own.st_ino) && !found.is_dir()
 }
 
-/// Whether `path` names an open descriptor, as /dev/fd/3 does: the file behind it belongs to whoever opened it.
+/// Returns true if `path` names an open descriptor, such as /dev/fd/3. The file behind it belongs to the process that
+/// opened it.
 fn is_descriptor(path: &Path) -> bool {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(Place::at(&at("link")), Ok(Place::Stream));
         assert_eq!(Place::at(&at("socket")), Ok(Place::Socket));
         assert_eq!(Place::at(Path::new("-")), Ok(Place::Stdout));
-        // A file that is open belongs to whoever opened it.
+        // An open file belongs to the process that opened it.
         let open = fs::File::create(at("open")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&open);
         symlink(format!("/proc/self/fd/{number}"), at("descriptor")).unwrap();

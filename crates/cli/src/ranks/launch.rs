@@ -1,20 +1,22 @@
-//! How a process knows that a launcher has started it as one of several.
+//! Detection of a launcher that has started this process as one of several.
 
 use std::fmt;
 
-/// What the launcher says.
+/// Number of processes according to the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Launch {
-    /// The variable of the environment that says so.
+    /// Environment variable with the number of processes.
     variable: &'static str,
     processes: u32,
 }
 
-/// Open MPI; MPICH, Intel MPI and others with their process manager; SLURM, with PMIx, of a step.
+/// Variables of Open MPI; of MPICH, Intel MPI and others with their process manager; and of SLURM, with PMIx in a
+/// step.
 const VARIABLES: [(&str, Option<&str>); 3] =
     [("OMPI_COMM_WORLD_SIZE", None), ("PMI_SIZE", None), ("SLURM_STEP_NUM_TASKS", Some("PMIX_RANK"))];
 
-/// What `variable` tells of the environment: nothing if the process was started alone, or as one of one.
+/// Determines from the environment how the process was started. Returns `None` if it was started alone, or as the
+/// only one of its launch. `variable` returns the value of an environment variable.
 pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Launch> {
     VARIABLES.into_iter().find_map(|(name, beside)| {
         if beside.is_some_and(|beside| variable(beside).is_none()) {

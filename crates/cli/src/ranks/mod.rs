@@ -1,4 +1,4 @@
-//! A run by several processes that a launcher (`mpirun`, `srun`) has started together, its *ranks*.
+//! Runs over several processes, the *ranks*, that a launcher (`mpirun`, `srun`) has started together.
 
 mod launch;
 #[cfg(feature = "mpi")]
@@ -11,35 +11,35 @@ use rustix::thread::sched_getaffinity;
 
 use crate::failure::{Failure, Outcome};
 
-/// The other ranks, as this one reaches them.
+/// All ranks, with the communication between them.
 pub(crate) struct Company {
     ranks: Box<dyn Ranks>,
     places: Vec<Place>,
 }
 
-/// Where a rank runs.
+/// Location of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     host: String,
     process: u32,
-    /// Cores that it may use.
+    /// Cores that the rank may use.
     cores: Vec<u16>,
 }
 
-/// Meets those that the launcher has started with this process; nothing where it was started alone.
+/// Connects to the processes that the launcher has started with this one. Returns `None` if it was started alone.
 ///
 /// # Errors
-/// It was started as one of several and cannot meet the others.
+/// The process was started as one of several and cannot reach the others.
 pub(crate) fn join() -> Result<Option<Company>, Failure> {
     let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(None) };
     let ranks = meet(&launch)?;
     Ok(ranks.map(Company::new))
 }
 
-/// That this process was started alone, for commands that make no run together with others.
+/// Checks that this process was started alone, for commands that cannot use several processes.
 ///
 /// # Errors
-/// It was not.
+/// The process was started as one of several.
 pub(crate) fn none_for(command: &str) -> Result<(), Failure> {
     let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(()) };
     Err(Failure::Input(format!(
@@ -51,7 +51,7 @@ pub(crate) fn none_for(command: &str) -> Result<(), Failure> {
 #[cfg(feature = "mpi")]
 fn meet(launch: &launch::Launch) -> Result<Option<Box<dyn Ranks>>, Failure> {
     let world = world::World::join().map_err(|why| Failure::Input(format!("{launch}, but {why}")))?;
-    // One of one meets nobody.
+    // A single rank has no others to communicate with.
     Ok((world.count() > 1).then(|| Box::new(world) as Box<dyn Ranks>))
 }
 
@@ -103,24 +103,24 @@ impl Company {
         &mut *self.ranks
     }
 
-    /// Whether this rank writes the results.
+    /// Returns true if this rank writes the results.
     pub(crate) fn is_lead(&self) -> bool {
         self.ranks.own() == 0
     }
 
-    /// How many ranks have the cores of this one, itself included: all of its machine where the launcher binds none to some
-    /// of the cores.
+    /// Returns the number of ranks with the same cores as this one, including itself. Without binding by the launcher
+    /// these are all ranks of its machine.
     pub(crate) fn sharing(&self) -> usize {
         sharing(&self.places, usize::from(self.ranks.own()))
     }
 
-    /// How many ranks are on the machine of this one, itself included.
+    /// Returns the number of ranks on the machine of this one, including itself.
     pub(crate) fn on_this_machine(&self) -> usize {
         let own = &self.places[usize::from(self.ranks.own())];
         self.places.iter().filter(|place| place.host == own.host).count()
     }
 
-    /// A line a rank, for whoever looks for one that has died.
+    /// Returns a table of ranks with their processes and machines, to find one that has died.
     pub(crate) fn table(&self) -> String {
         let line = |(rank, place): (usize, &Place)| {
             format!("\n  rank {rank}: process {} on {}", place.process, place.host)
@@ -129,7 +129,8 @@ impl Company {
         format!("{} ranks{lines}", self.places.len())
     }
 
-    /// Goes on only where every rank can: what one of them cannot do is said once, by the lead.
+    /// Returns the value of this rank if every rank has one. Otherwise every rank fails, and the lead reports the
+    /// error.
     pub(crate) fn all_or_none<T>(&mut self, own: Result<T, Failure>) -> Result<T, Failure> {
         let said = own.as_ref().map_or_else(|failure| failure.render(Style::Plain), |_| String::new());
         let all = self.tell_all(said.into_bytes());
@@ -144,14 +145,15 @@ impl Company {
         })
     }
 
-    /// How the run has ended, as the lead says it; all others wait for that, so that nobody leaves before results are written.
+    /// Sends the outcome of the run from the lead to all ranks. All ranks wait for it, so that none exits before the
+    /// results are written.
     pub(crate) fn outcome(&mut self, lead: Option<Outcome>) -> Outcome {
         let code = lead.map_or(0, Outcome::exit_code);
         let said = self.tell_all(vec![code]);
         lead.unwrap_or_else(|| Outcome::Command(said[0].first().copied().unwrap_or_default()))
     }
 
-    /// Sums over all ranks.
+    /// Returns the sums of values over all ranks.
     pub(crate) fn sums(&mut self, own: [f64; 2]) -> [f64; 2] {
         let all = self.tell_all(own.iter().flat_map(|value| value.to_le_bytes()).collect());
         let mut sums = [0.0; 2];
@@ -168,7 +170,7 @@ impl Company {
     }
 }
 
-/// Tells all ranks the same, and returns what each says, by rank.
+/// Sends the same message to all ranks. Returns the messages of all, ordered by rank.
 fn tell_all(ranks: &mut dyn Ranks, own: Vec<u8>) -> Vec<Vec<u8>> {
     let mut answers = Vec::new();
     ranks.meet(&vec![own; usize::from(ranks.count())], &mut answers);

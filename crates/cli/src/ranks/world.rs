@@ -1,4 +1,4 @@
-//! The ranks of an MPI job.
+//! Ranks of an MPI job.
 
 use mpi::Threading;
 use mpi::environment::Universe;
@@ -10,17 +10,17 @@ use pathweave_sim::Ranks;
 /// All processes that were started with this one.
 pub(crate) struct World {
     world: SimpleCommunicator,
-    /// MPI, until it is dropped.
+    /// Keeps MPI initialized until it is dropped.
     _universe: Universe,
 }
 
-/// Bytes of a message that go at once: MPI counts them in 32 bits. A piece of fewer is the last.
+/// Size of the pieces of a message, because MPI counts bytes in 32 bits. A shorter piece is the last.
 const PIECE: usize = 1 << 30;
 
 impl World {
-    /// Begins MPI.
+    /// Initializes MPI.
     pub(crate) fn join() -> Result<Self, String> {
-        // One thread of each rank calls it.
+        // Only one thread of each rank calls MPI.
         let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)
             .ok_or("MPI has been initialised before in this process")?;
         let world = universe.world();
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-/// The pieces of a message, the last of which is shorter than the others.
+/// Returns the pieces of a message. The last is shorter than the others.
 fn pieces(message: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..=message.len() / PIECE).map(|index| {
         let start = index * PIECE;
@@ -87,7 +87,7 @@ impl Ranks for World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The others wait for a message that will never come, and the end of MPI would wait for them.
+            // The other ranks wait for a message that will never come, and finalizing MPI would wait for them.
             crate::terminal::note(&format!("rank {} has failed; the run ends here on all ranks", self.own()));
             self.world.abort(1);
         }

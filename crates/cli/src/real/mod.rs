@@ -1,4 +1,5 @@
-//! What needs the real datapath: labs, measurements, the libfabric provider. Left out where the feature `datapath` is.
+//! Commands that need the real datapath: labs, measurements, the libfabric provider. Excluded without the feature
+//! `datapath`.
 
 mod lab;
 mod ofi;

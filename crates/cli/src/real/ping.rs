@@ -1,6 +1,6 @@
-//! `pathweave ping`: what each path to a server is like.
+//! `pathweave ping`: survey of the paths to a server.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 use std::time::Duration;
@@ -13,30 +13,30 @@ use crate::failure::{Failure, Outcome};
 use crate::real::perf::{ProtectionArgs, Screen, resolve, seconds};
 use crate::terminal;
 
-/// Surveys the paths to a `pathweave perf server`: probes and small messages on each, at intervals.
+/// Surveys the paths to a `pathweave perf server`: sends probes and small messages on each path at intervals.
 #[derive(Args, Debug)]
 pub(crate) struct PingArgs {
-    /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise
+    /// Server: host, host:port, [v6address]:port; the default port is 18515
     #[arg(value_name = "ADDR")]
     server: String,
-    /// Paths to survey: UDP source ports, 1 to 256; not more than the server has
+    /// Number of paths to survey, which are UDP source ports, 1 to 256; at most as many as the server has
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     paths: u16,
-    /// Probes of each path
+    /// Number of probes on each path
     #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     count: u64,
-    /// Seconds between them: 0.1, 20ms
+    /// Interval between probes, seconds: 0.1, 20ms
     #[arg(long, short, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]
     interval: Duration,
-    /// MTU of the links, bytes; the smaller of both ends' is used
+    /// MTU of the links, bytes; the smaller one of both ends is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     mtu: u32,
     #[command(flatten)]
     protection: ProtectionArgs,
-    /// Give up a server that does not answer after so many seconds
+    /// Seconds without an answer after which to give up the server
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     timeout: Duration,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,4 @@
-//! Where the libfabric provider's library is.
+//! Search for the library of the libfabric provider.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,7 +9,7 @@ use pathweave_lab::PROVIDER_LIBRARY;
 use crate::failure::Failure;
 use crate::itself;
 
-/// Folders that were looked into, in this order, and what was in them.
+/// Folders searched, in order, and the first match.
 #[derive(Debug)]
 pub(crate) struct Search {
     looked_into: Vec<PathBuf>,
@@ -17,10 +17,10 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// In the folder given, and nowhere else.
+    /// Returns the given folder.
     ///
     /// # Errors
-    /// The library is not there.
+    /// The library is not in the folder.
     pub(crate) fn given(folder: &Path) -> Result<PathBuf, Failure> {
         let folder = std::path::absolute(folder).unwrap_or(folder.to_owned());
         if has_it(&folder) {
@@ -30,10 +30,10 @@ impl Search {
         }
     }
 
-    /// Where it is beside this program: in its folder, or where the same PREFIX has it.
+    /// Searches beside this program: in its folder, and in the library folder of the same PREFIX.
     ///
     /// # Errors
-    /// This program cannot find itself.
+    /// The file of this program cannot be found.
     pub(crate) fn beside_the_program() -> Result<Search, Failure> {
         let program = itself::file()?;
         let beside = program.parent().unwrap_or(Path::new("/"));
@@ -41,10 +41,10 @@ impl Search {
         Ok(Search::over(vec![beside.to_owned(), above.join("lib/libfabric")]))
     }
 
-    /// There, and where `make install-provider` puts it without a PREFIX.
+    /// Searches beside this program, and in the folder used by `make install-provider` without a PREFIX.
     ///
     /// # Errors
-    /// This program cannot find itself.
+    /// The file of this program cannot be found.
     pub(crate) fn installed() -> Result<Search, Failure> {
         let mut folders = Search::beside_the_program()?.looked_into;
         folders.push("/usr/local/lib/libfabric".into());
@@ -52,7 +52,8 @@ impl Search {
         Ok(Search::over(folders))
     }
 
-    /// Where libfabric looks when FI_PROVIDER_PATH has this value: folders, and with a plus before them libraries.
+    /// Searches like libfabric if FI_PROVIDER_PATH has this value: a list of folders, and of libraries with a leading
+    /// plus sign.
     pub(crate) fn as_libfabric(variable: &OsStr) -> Search {
         let text = variable.to_string_lossy();
         let entries = text.trim_start_matches('@').split(':').filter(|entry| !entry.is_empty());
@@ -64,14 +65,14 @@ impl Search {
         Search { looked_into: folders, found }
     }
 
-    /// The first folder that has it.
+    /// Returns the first folder that contains the library.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let found = self.found.as_deref()?;
         Some(if is_it(found) { found.parent()?.to_owned() } else { found.to_owned() })
     }
 }
 
-/// What was looked for in vain, for an error.
+/// Formats the folders searched, for an error.
 impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folders: Vec<_> = self.looked_into.iter().map(|folder| folder.display().to_string()).collect();

@@ -1,6 +1,6 @@
-//! `pathweave paper --testbed`: figures that were measured on a testbed, repeated by real hosts in a lab.
+//! `pathweave paper --testbed`: figures that were measured on a testbed, repeated on real hosts in a lab.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 use std::collections::BTreeSet;
@@ -20,29 +20,30 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
-/// Options of figures of a testbed.
+/// Options for testbed figures.
 #[derive(Args, Debug, Default)]
 pub(crate) struct TestbedArgs {
-    /// Only figures that were measured on a testbed: run in a lab on this machine by real hosts, beside the simulation.
-    /// Results go to DIR/NAME-testbed
+    /// Run only figures that were measured on a testbed, on real hosts in a lab on this machine, and compare them
+    /// with the simulation. Results go to DIR/NAME-testbed
     #[arg(long, conflicts_with = "record")]
     testbed: bool,
-    /// With --testbed: what carries packets [default: dpdk; where the build has none, af-xdp; where only root may, udp]
+    /// With --testbed: packet backend [default: dpdk; in a build without it af-xdp, or udp
+    /// without root]
     #[arg(long, value_enum, value_name = "NAME", requires = "testbed")]
     backend: Option<LabBackend>,
-    /// With --testbed: link rates relative to the scenario's: 1/1000, 0.001 [default: the largest power of ten that this
-    /// machine's cores carry and at which software takes no longer than the network]
+    /// With --testbed: link rates relative to the scenario's: 1/1000, 0.001 [default: the largest power of ten that
+    /// this machine's cores sustain and at which software is no slower than the network]
     #[arg(long, value_name = "F", requires = "testbed")]
     rate_scale: Option<RateScale>,
 }
 
 impl TestbedArgs {
-    /// Whether only figures of a testbed are wanted, in a lab.
+    /// Returns true if only testbed figures are requested.
     pub(crate) fn is_wanted(&self) -> bool {
         self.testbed
     }
 
-    /// The same options again, as words of a command.
+    /// Returns these options as words of a command.
     pub(crate) fn words(&self) -> String {
         let mut text = if self.testbed { " --testbed".to_owned() } else { String::new() };
         if let Some(backend) = self.backend {
@@ -55,26 +56,26 @@ impl TestbedArgs {
     }
 }
 
-/// Where figures of a testbed are measured. To be made before the process starts any thread.
+/// Environment that measures testbed figures. Must be created before the process starts any thread.
 pub(crate) struct Testbed {
     backend: LabBackend,
     scale: Option<RateScale>,
     workplace: Workplace,
-    /// Notes that were said; each is said once.
+    /// Notes that have been printed. Each is printed once.
     said: Mutex<BTreeSet<String>>,
     quiet: bool,
 }
 
-/// A run that was measured.
+/// Measured run.
 pub(crate) struct MeasuredRun {
     pub(crate) result: RunResult,
-    /// How, for people.
+    /// Description of the measurement, for users.
     pub(crate) said: String,
 }
 
 impl Testbed {
     /// # Errors
-    /// Labs cannot be made here, or the build lacks the backend.
+    /// Labs cannot be created here, or the build lacks the backend.
     pub(crate) fn open(args: &TestbedArgs, quiet: bool) -> Result<Self, Failure> {
         args.backend.map_or(Ok(()), LabBackend::check)?;
         let workplace = workplace_to_make()?;
@@ -85,22 +86,22 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// What carries packets, in words.
+    /// Returns a description of the packet backend.
     pub(crate) fn carrier(&self) -> &'static str {
         self.backend.words()
     }
 
-    /// What measured runs depend on beside their scenarios.
+    /// Returns the settings, besides the scenario, that measured runs depend on.
     pub(crate) fn how(&self) -> String {
         let scale = self.scale.map_or("fitting".to_owned(), |scale| scale.to_string());
         format!("{}, rates {scale}", self.backend.name())
     }
 
-    /// Runs a scenario on a lab of its own, which is removed whatever happens; `None` if the user interrupts it. `progress` is told
-    /// the share that is done.
+    /// Runs a scenario on its own lab, which is removed in any case. Returns `None` if the user interrupts it.
+    /// `progress` is called with the fraction that is done.
     ///
     /// # Errors
-    /// What a lab or the backend lacks.
+    /// A requirement of the lab or the backend is not met.
     pub(crate) fn measure(
         &self,
         label: &str,
@@ -120,7 +121,7 @@ impl Testbed {
         // Another call of this command may have a lab, too.
         let name = LabName::from_text(&format!("paper{}-{label}", std::process::id()));
         let plan = Plan::new(name, (*spec.topology).clone(), settings)?;
-        // What this value holds outlives each lab.
+        // The workplace in this value outlives each lab.
         let mut lab = match Temporary::make(plan, Workplace::None, &|| interrupt.requested()) {
             Ok(lab) => lab,
             Err(LabError::Interrupted) => return Ok(None),

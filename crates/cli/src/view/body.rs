@@ -1,4 +1,4 @@
-//! What an answer consists of: a text, or a file that is read as it is sent.
+//! Body of an HTTP response: a text, or a file that is read as it is sent.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-/// Bytes read at a time.
+/// Number of bytes read at a time.
 const PIECE: u64 = 1 << 16;
 
-/// Content of an answer.
+/// Content of a response.
 pub(super) enum Content {
     Text(Option<Bytes>),
-    /// A file and how many bytes of it are to be sent.
+    /// File, and the number of its bytes that remain to be sent.
     File(File, u64),
 }
 

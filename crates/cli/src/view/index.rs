@@ -1,4 +1,4 @@
-//! The index of a folder of results: a row a result, and what goes on.
+//! Index of a folder of results: a row for each result, and the runs in progress.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -11,36 +11,36 @@ use serde_json::{Value, json};
 
 use super::scan::{Place, scan};
 
-/// Files beyond this size are none of ours.
+/// Largest size of a result file. Larger files are not written by pathweave.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Keeps what was read, until it changes.
+/// Index that caches each file until it changes.
 pub(super) struct Index {
     title: String,
     known: BTreeMap<PathBuf, (Option<SystemTime>, u64, Option<Row>)>,
 }
 
-/// A result.
+/// Row of the index for a result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Row {
-    /// The folder it is in, below the one that is served.
+    /// Folder of the result, relative to the served folder.
     path: String,
-    /// "run", "comparison", "sweep" or "page".
+    /// Kind: "run", "comparison", "sweep" or "page".
     kind: &'static str,
     name: String,
     schemes: Vec<String>,
     seed: Option<u64>,
-    /// When it was written, seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     modified_unix_s: u64,
     flows: Option<u64>,
-    /// Slowdown of finished flows; of a comparison the best run's.
+    /// Slowdown of finished flows. For a comparison, that of the best run.
     slowdown_mean: Option<f64>,
     slowdown_p99: Option<f64>,
-    /// How it ended, in words.
+    /// Description of the end.
     state: String,
-    /// All is well.
+    /// True if there were no failures.
     good: bool,
-    /// The page to open, below the served folder.
+    /// Page to open, relative to the served folder.
     page: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Index {
         Index { title, known: BTreeMap::new() }
     }
 
-    /// What there is now.
+    /// Returns the present index as JSON.
     pub(super) fn json(&mut self, root: &Path) -> String {
         let (places, all) = scan(root);
         let mut before = std::mem::take(&mut self.known);
@@ -74,14 +74,14 @@ impl Index {
     }
 }
 
-/// What goes on, or went on until its process was gone.
+/// Returns the progress of runs that are in progress, or were when their process ended.
 fn progress(root: &Path, path: &Path) -> Option<Value> {
     let mut told: Value = read(path, fs::metadata(path).ok()?.len())?;
     if told["schema"] != "pathweave.progress" {
         return None;
     }
     let folder = below(root, path.parent()?)?;
-    // ".NAME.partial-PID" becomes NAME.
+    // The folder ".NAME.partial-PID" becomes NAME.
     let target = match folder.rsplit_once('/').map_or(("", folder.as_str()), |(above, name)| (above, name)) {
         (above, name) if name.starts_with('.') => {
             let name = name.trim_start_matches('.').split(".partial-").next()?;
@@ -105,7 +105,7 @@ fn name_of(run: &Value) -> String {
 
 fn lives(process: u64) -> bool {
     let number = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
-    // One of another user lives, too.
+    // A process of another user counts as alive, too.
     number.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 

@@ -1,4 +1,4 @@
-//! `pathweave view`: a folder of results in a browser, live while runs go on. It serves this machine only.
+//! `pathweave view`: a folder of results in a browser, updated while runs are in progress. Serves only this machine.
 
 mod body;
 mod index;
@@ -17,16 +17,16 @@ use crate::folder;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
-/// The port that is tried first where none is named.
+/// Default port, which is tried first.
 const USUAL_PORT: u16 = 8642;
 
-// What documents an argument is its help text.
+// Doc comments of arguments are their help texts.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
     /// Folder of results, including its subfolders
     #[arg(value_name = "DIR", default_value = "results")]
     pub(crate) folder: PathBuf,
-    /// Port on 127.0.0.1; 0 chooses a free one [default: 8642, or a free one if that is in use]
+    /// Port on 127.0.0.1; 0 selects a free one [default: 8642, or a free one if that is in use]
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
 }

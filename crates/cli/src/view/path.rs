@@ -1,12 +1,12 @@
-//! From the path of a request to a file below the served folder, and to nothing else.
+//! Resolution of a request's path to a file below the served folder, and to no other file.
 
 use std::path::{Path, PathBuf};
 
-/// The longest path that is looked at, in bytes.
+/// Longest accepted path, in bytes.
 const LONGEST: usize = 4_096;
 
-/// The file or folder that a request's path names; `None` where it names nothing that may be served: what is hidden, what
-/// is outside `root` (also by way of a link), and what is not there.
+/// Returns the file or folder that a request's path names. Returns `None` if it must not be served: if it is hidden,
+/// outside `root` (also by way of a link), or does not exist.
 ///
 /// `root` must be canonical.
 pub(super) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
@@ -15,13 +15,13 @@ pub(super) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
         at.push(piece);
     }
     let real = at.canonicalize().ok()?;
-    // A link may lead elsewhere below the root, but not into what is hidden there.
+    // A link may lead elsewhere below the root, but not into a hidden folder.
     let below = real.strip_prefix(root).ok()?;
     let open = |piece: &std::ffi::OsStr| !piece.to_string_lossy().starts_with('.');
     below.iter().all(open).then_some(real)
 }
 
-/// The names that a path consists of, decoded; `None` where one of them is none.
+/// Returns the decoded names that a path consists of, or `None` if one of them is invalid.
 fn pieces(path: &str) -> Option<Vec<String>> {
     if path.len() > LONGEST {
         return None;
@@ -34,12 +34,13 @@ fn pieces(path: &str) -> Option<Vec<String>> {
     path.split('/').map(|piece| decoded(piece).filter(|name| is_name(name))).collect()
 }
 
-/// Neither hidden nor up nor several at once.
+/// Returns true if the name is not hidden, not "..", and contains no separator.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
-/// RFC 3986, section 2.1: "%20" is a space. `None` where it is no UTF-8 or a "%" has no two digits.
+/// Decodes percent-encoding (RFC 3986, section 2.1): "%20" is a space. Returns `None` if the result is not UTF-8, or
+/// if a "%" is not followed by two digits.
 fn decoded(piece: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(piece.len());
     let mut rest = piece.bytes();

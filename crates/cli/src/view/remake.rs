@@ -1,4 +1,4 @@
-//! Reports of a sweep's runs that were not kept: made on request, by running the scenario again.
+//! Reports of a sweep's runs that were not stored: created on request by running the scenario again.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ use pathweave_study::sweep::{ENGINE, Record, kept_run, task_key};
 
 use crate::memory::Room;
 
-/// A run that takes longer is left to who asks for it on the command line.
+/// Largest duration of a run. Longer runs must be executed from the command line.
 const LONGEST: Wall = Wall::from_secs(120);
 
-/// Makes one report at a time and keeps the last, since pages are loaded more than once.
+/// Creates one report at a time and caches the last one, because pages are loaded more than once.
 #[derive(Default)]
 pub(super) struct Remade {
     last: Mutex<Option<(PathBuf, Bytes)>>,
 }
 
 impl Remade {
-    /// The report of the run in `folder`; `None` if it is no folder of a sweep's run. The error says why it cannot be
-    /// made and how to make it otherwise.
+    /// Returns the report of the run in `folder`, or `None` if it is not a folder of a sweep's run. The error states
+    /// why the report cannot be created, and an alternative.
     pub(super) fn report(&self, folder: &Path) -> Option<Result<Bytes, String>> {
         let (record, scenario) = kept_run(folder)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ impl Remade {
     }
 }
 
-/// Runs the scenario of `record` again and makes its report.
+/// Runs the scenario of `record` again and returns its report.
 fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String> {
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
     if task_key(scenario).map_err(told)? != record.key {
@@ -74,7 +74,7 @@ fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String
     Ok(report_html(&[(&run, &summary)]))
 }
 
-/// Stops a run that takes too long.
+/// Monitor that stops a run after a time limit.
 struct Limit {
     ends: Instant,
 }
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough that the simulator looks at its monitor.
+    /// Long enough that the simulator calls its monitor.
     const SWEEP: &str = "
 list = [{ name = 'a' }]
 [scenario.topology]
@@ -102,7 +102,7 @@ kind = 'permutation'
 size = '40MB'
 ";
 
-    /// The folder of a run as this sweep keeps it.
+    /// Creates the folder of a run as this sweep stores it.
     fn kept(root: &Path, sweep: &str) -> PathBuf {
         let plan = pathweave_study::sweep::Plan::parse(sweep, "s.toml", Path::new("")).unwrap();
         let run = &plan.runs[0];
@@ -126,10 +126,10 @@ size = '40MB'
         let remade = Remade::default();
         let page = remade.report(&folder).expect("it is the folder of a run").unwrap();
         assert!(std::str::from_utf8(&page).unwrap().contains("<!doctype html>"));
-        // The last one is kept, so the folder is not looked into for its scenario's outcome again.
+        // The last report is cached, so the scenario is not run again.
         assert_eq!(remade.report(&folder).unwrap().unwrap().as_ptr(), page.as_ptr());
 
-        // By the engine that made it.
+        // The report is created by the engine that made the run.
         let fluid = kept(place.path(), &format!("{SWEEP}[scenario.run]\nfidelity = 'flow'\n"));
         remade.report(&fluid).expect("it is the folder of a run").unwrap();
 

@@ -1,27 +1,28 @@
-//! What there is in a folder of results.
+//! Search for results in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use pathweave_results::PROGRESS_FILE;
 
-/// Folders within folders that are looked into.
+/// Largest depth of folders searched.
 const DEEPEST: usize = 8;
-/// Folders that are looked into.
+/// Largest number of folders searched.
 const MOST_FOLDERS: usize = 20_000;
 
-/// A file that says what is in its folder.
+/// File that describes the content of its folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     /// `summary.json` of a run, a comparison or a sweep.
     Summary(PathBuf),
-    /// `progress.json` of what goes on.
+    /// `progress.json` of runs in progress.
     Progress(PathBuf),
-    /// `index.html` that leads to several.
+    /// `index.html` that links to several results.
     Page(PathBuf),
 }
 
-/// What is found below `root`, in order of names, and whether that is all. Links to folders are not followed.
+/// Returns the files found below `root`, ordered by name, and true if the search is complete. Links to folders are
+/// not followed.
 pub(super) fn scan(root: &Path) -> (Vec<Place>, bool) {
     let mut found = Vec::new();
     let mut room = MOST_FOLDERS;
@@ -56,13 +57,13 @@ fn look(folder: &Path, depth: usize, room: &mut usize, found: &mut Vec<Place>) {
     for name in folders {
         let below = folder.join(&name);
         if name.starts_with('.') {
-            // What is being filled; nothing else that is hidden is ours.
+            // Folder that a run fills. All other hidden folders are ignored.
             let progress = below.join(PROGRESS_FILE);
             if name.contains(".partial-") && progress.is_file() {
                 found.push(Place::Progress(progress));
             }
         } else if !(summary && name == "runs") && depth < DEEPEST {
-            // The runs of a sweep have no summaries, and are many.
+            // The runs of a sweep are many and have no summaries.
             look(&below, depth + 1, room, found);
         }
     }

@@ -1,4 +1,4 @@
-//! HTTP on the loopback: one thread, GET and HEAD, a bounded number of connections.
+//! HTTP server on the loopback interface: one thread, GET and HEAD, a bounded number of connections.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -28,29 +28,29 @@ use crate::interrupt::Interrupt;
 
 /// The page, built from `web/`.
 const PAGE: &str = include_str!("../../viewer/view.html");
-/// Where the page asks for the index: no name of a result begins with a point.
+/// Path of the index. No name of a result begins with a dot.
 const INDEX: &str = "/.index.json";
-/// Browsers say with it where a request comes from; https://www.w3.org/TR/fetch-metadata/.
+/// Header with which browsers state the origin of a request; https://www.w3.org/TR/fetch-metadata/.
 const FETCH_SITE: &str = "sec-fetch-site";
-/// Connections at a time; further ones wait.
+/// Largest number of concurrent connections. Further ones wait.
 const MOST_CONNECTIONS: usize = 64;
-/// A client that says nothing, or takes nothing, for as long is cut off.
+/// Time after which a client that neither sends nor receives is disconnected.
 const PATIENCE: Wall = Wall::from_secs(10);
-/// How often Ctrl-C is looked for.
+/// Interval between checks for Ctrl-C.
 const TICK: Wall = Wall::from_millis(100);
 const HTML: &str = "text/html; charset=utf-8";
-/// What the page may do: talk to us, and run what is in it.
+/// Content security policy of the page: it may connect to this server and run its own scripts.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The policy of pages that lie in a folder: they show what is in them, in an origin of their own. Such a page may be somebody else's,
-/// and must not read what else is served.
+/// Content security policy of pages in the served folder. They are displayed in a separate origin, because they may
+/// come from others and must not read other served content.
 const POLICY_OF_PAGES: &str = "sandbox allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox \
                                allow-top-navigation-by-user-activation; default-src 'none'; style-src 'unsafe-inline'; \
                                script-src 'unsafe-inline'; img-src data: blob:; font-src data:; base-uri 'none'; \
                                form-action 'none'; frame-ancestors 'none'";
 
-/// What is served.
+/// State of the server.
 struct Site {
     root: PathBuf,
     port: u16,
@@ -65,7 +65,7 @@ pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt)
     let site = Arc::new(Site { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root, port });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(accept(listener, &site, interrupt))?;
-    // Who reads a large file just now has lost it; nothing else is under way.
+    // Transfers of large files are aborted. No other work is pending.
     runtime.shutdown_background();
     Ok(())
 }
@@ -77,7 +77,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) 
         let Ok(Ok(place)) = timeout(TICK, Arc::clone(&room).acquire_owned()).await else { continue };
         let stream = match timeout(TICK, listener.accept()).await {
             Ok(Ok((stream, _))) => stream,
-            // No descriptor is left, or the client has gone.
+            // No descriptor is available, or the client has gone.
             Ok(Err(_)) => {
                 tokio::time::sleep(TICK).await;
                 continue;
@@ -99,7 +99,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) 
             http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
             let mut stream = TimeoutStream::new(stream);
             stream.set_write_timeout(Some(PATIENCE));
-            // A client that breaks off is no mistake of ours.
+            // A client that closes the connection is not an error.
             let _ = http.serve_connection(TokioIo::new(Box::pin(stream)), answer).await;
             drop(place);
         });
@@ -112,7 +112,8 @@ type Answer = Response<Content>;
 impl Site {
     fn answer<B>(&self, request: &Request<B>) -> Answer {
         if !self.is_for_us(request.headers().get(HOST)) {
-            // Another site's name that leads here: its page must not read ours.
+            // The request used another site's name that resolves to this machine. A page of that site must not read
+            // results.
             return plain(StatusCode::FORBIDDEN);
         }
         if *request.method() != Method::GET && *request.method() != Method::HEAD {
@@ -140,7 +141,7 @@ impl Site {
         }
     }
 
-    /// The report of a sweep's run that was not kept.
+    /// Returns the report of a sweep's run that was not stored.
     fn remade(&self, path: &str) -> Answer {
         let folder = path.strip_suffix("/report.html").and_then(|folder| resolve(&self.root, folder));
         match folder.and_then(|folder| self.remade.report(&folder)) {
@@ -161,13 +162,13 @@ impl Site {
     }
 }
 
-/// Whether what asks is a person, a page of ours or a program, and not a page of another site, which should not make this
-/// machine work.
+/// Returns true if the request comes from the user, from a page of this server or from a program. A page of another
+/// site must not cause work on this machine.
 fn asked_by_our_page(site: Option<&HeaderValue>) -> bool {
     site.is_none_or(|site| site == "same-origin" || site == "none")
 }
 
-/// A folder has a page that leads on.
+/// Redirects from a folder to its page.
 fn opened(folder: &Path, path: &str) -> Answer {
     let page = ["report.html", "index.html"].into_iter().find(|page| folder.join(page).is_file());
     let Some(page) = page else { return plain(StatusCode::NOT_FOUND) };
@@ -181,7 +182,7 @@ fn opened(folder: &Path, path: &str) -> Answer {
 
 fn file(path: &Path) -> Answer {
     let open = || {
-        // A FIFO would be waited for.
+        // Opening a FIFO would block.
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         Some(Content::File(File::open(path).ok()?, found.len()))
     };

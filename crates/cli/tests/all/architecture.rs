@@ -1,45 +1,45 @@
-//! The rules of ARCHITECTURE.md that a machine can check: who may depend on whom, who may touch the operating
-//! system, and how large a file may grow.
+//! Rules of ARCHITECTURE.md that can be checked automatically: dependencies between crates, access to the operating
+//! system, and the size of files.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each crate and the crates of ours it may depend on. A crate that is not listed fails the test: give it a place.
+/// Each crate and the workspace crates on which it may depend. A crate that is missing from the list fails the test.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    // Where the programs' memory comes from: no code of ours but that.
+    // Memory allocation of the programs.
     ("heap", &[]),
     ("wire", &["units"]),
     ("policy", &["units", "wire"]),
     ("transport", &["units", "wire", "policy"]),
     ("secure", &["units", "wire"]),
-    // Above queue pairs and below libfabric's interface; it knows neither.
+    // Tag matching, above queue pairs and below libfabric's interface, independent of both.
     ("tagged", &[]),
     ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
     ("results", &["units"]),
-    // What the simulator and the lab do alike with a workload, without I/O.
+    // Handling of workloads shared by the simulator and the lab, without I/O.
     ("execution", &["units", "policy", "transport", "workload", "results"]),
     ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
-    // Messages as fluids: runs what the simulator is configured with, over the ways that the simulator knows.
+    // Flow-level simulation. It uses the configuration of the simulator, and the simulator's paths.
     ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"]),
     (
         "scenario",
         &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim", "flow"],
     ),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
-    // Rings of bytes in shared memory, between processes of one host: what they carry it does not know.
+    // Byte rings in shared memory between processes of one host, whatever the content.
     ("shm", &[]),
     // The libfabric provider.
     ("ofi", &["units", "tagged", "datapath", "shm"]),
-    // BPF and rtnetlink; for what, they do not know.
+    // BPF programs, and queries of network interfaces, independent of their use.
     ("linux", &[]),
     // Backends of the datapath beside the kernel's network stack, and the choice among them.
     ("bypass", &["units", "wire", "datapath", "linux"]),
-    // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
+    // The lab uses from fabric and simulator only the configuration of a run and the ideal times.
     (
         "lab",
         &[
@@ -55,7 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linux",
         ],
     ),
-    // Plans runs and judges their results; whoever uses it executes them.
+    // Plans runs and judges their results. The caller executes the runs.
     ("study", &["units", "policy", "scenario", "results"]),
     // Measurements over the datapath, and the report of them.
     ("perf", &["heap", "datapath", "bypass"]),
@@ -84,7 +84,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "fuzz",
         &["units", "wire", "policy", "transport", "tagged", "topo", "workload", "datapath", "shm", "bypass"],
     ),
-    // Starts what Verilator made of the circuits; tests compare it with crates of ours.
+    // Runs circuits compiled by Verilator. Tests compare them with workspace crates.
     ("cosim", &[]),
     (
         "bench",
@@ -116,14 +116,14 @@ const MAY_TOUCH_THE_SYSTEM: &[&str] =
 /// The one file of the simulator with threads: rounds of shards side by side. Nothing that is simulated sees them.
 const ROUNDS: &str = "crates/sim/src/rounds.rs";
 
-/// Lines of code a file may have, tests not counted.
+/// Largest number of lines of code in a file, not counting tests.
 const MAX_CODE_LINES: usize = 500;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace folder")
 }
 
-/// Crates of the workspace and their normal dependencies among each other, without the common prefix.
+/// Returns the crates of the workspace and their normal dependencies among each other, without the common prefix.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
@@ -169,7 +169,7 @@ fn the_arrows_have_no_cycle() {
     }
 }
 
-/// A source file and its text.
+/// Source file and its text.
 struct Source {
     krate: String,
     path: PathBuf,
@@ -180,7 +180,7 @@ impl Source {
     fn shown(&self) -> String {
         self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
     }
-    /// The file is no part of a library or program.
+    /// Returns true if the file is not part of a library or program.
     fn is_test(&self) -> bool {
         let shown = self.shown();
         let folders = ["/tests/", "/testing/", "/examples/", "/benches/"];
@@ -188,7 +188,7 @@ impl Source {
             || shown.ends_with("test.rs")
             || shown.ends_with("tests.rs")
     }
-    /// Numbered lines up to the file's test module, which by custom comes last.
+    /// Iterates over the numbered lines before the file's test module, which comes last by convention.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let until_tests =
             self.text.lines().take_while(|line| *line != "#[cfg(test)]" && *line != "mod tests {");
@@ -230,7 +230,7 @@ fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Places where code contains one of `needles`, as `file:line: needle`.
+/// Returns the places where code contains one of `needles`, as `file:line: needle`.
 fn places(sources: &[&Source], needles: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources {
@@ -308,7 +308,7 @@ fn every_crate_has_the_workspace_lints() {
     }
 }
 
-/// Paths of one developer's machine have no place in a file others use.
+/// Paths of a developer's machine must not appear in any file.
 #[test]
 fn no_file_names_a_machine() {
     let mut found = Vec::new();
@@ -323,12 +323,13 @@ fn no_file_names_a_machine() {
     {
         files.push(root().join(name));
     }
-    // Assembled, so that this file does not contain them.
+    // The paths are assembled, so that this file does not contain them.
     let machine_paths = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
     for path in files {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         for (number, line) in (1..).zip(text.lines()) {
-            // Only where a path begins: `target/work/` or `https://host/work/` are none of a machine.
+            // Only the beginning of a path counts: `target/work/` and `https://host/work/` are not paths of a
+            // machine.
             let begins = |needle: &String| {
                 line.match_indices(needle.as_str()).any(|(at, _)| {
                     at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || "\"'`=(:".contains(c))

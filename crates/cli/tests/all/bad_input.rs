@@ -1,10 +1,10 @@
-//! Whatever is wrong with the input: exit code 2, a message that names the place, the value, what is allowed and the
-//! nearest valid name, and nothing written.
+//! Invalid input of any kind gives exit code 2 and a message with the place, the value, what is allowed and the most
+//! similar valid name. Nothing is written.
 
 use crate::common::{Lab, SMALL};
 
-/// Runs `args` in `lab` and checks that they are refused with a message that has all of `parts`, and that nothing
-/// appears in the folder.
+/// Runs `args` in `lab` and checks that they are refused with a message that contains all of `parts`, and that the
+/// folder stays unchanged.
 #[track_caller]
 fn refused(lab: &Lab, args: &[&str], parts: &[&str]) {
     let before = lab.names();
@@ -27,7 +27,7 @@ fn refused_set(setting: &str, parts: &[&str]) {
     refused(&Lab::with_small(), &["run", "small.toml", "--set", setting], parts);
 }
 
-/// The whole message once, as the user sees it.
+/// A complete message, as the user gets it.
 #[test]
 fn a_message_in_full() {
     let lab = Lab::new().file("a.toml", format!("{SMALL}\n[switch.ecn]\nkmn = \"10KB\"\n"));
@@ -104,7 +104,7 @@ fn routing_that_cannot_be() {
     );
     refused(&with(""), &["run", "a.toml"], &["p.toml", "no path from leaf0 to leaf1, whose hosts talk"]);
     let sourced = Lab::new().file("a.toml", format!("routing = \"source\"\n{SMALL}"));
-    // The error names what the user wrote, not a field left at its default.
+    // The error names the user's setting, not a field left at its default.
     let parts = [
         "scheme \"conga\" needs switches that do \"conga\", which they cannot where routing.kind is \"source\"",
         "--set scheme=conga",
@@ -306,7 +306,7 @@ fn a_partition_names_what_exists() {
     refused_set("run.partition=missing.txt", &["missing.txt"]);
 }
 
-/// A run of half a minute that is sampled each nanosecond keeps terabytes of samples.
+/// A run of half a minute with a sample every nanosecond keeps terabytes of samples.
 #[test]
 fn what_does_not_fit_into_memory_is_not_run() {
     let lab = Lab::with_small();
@@ -326,11 +326,11 @@ fn what_does_not_fit_into_memory_is_not_run() {
         "check --memory",
     ];
     refused(&lab, &[&["run", "small.toml"][..], &huge].concat(), &parts);
-    // `check` only tells.
+    // `check` only reports the memory.
     let done = lab.run(&[&["check", "small.toml", "--threads", "1"][..], &huge].concat());
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(done.out.contains("not set up for a trial: the run takes about"), "{}", done.out);
-    // It is made all the same if the user insists; here its end comes soon.
+    // With --force the run is executed anyway. Here it ends early.
     let soon = ["--set", "run.max_events=20", "--force", "--quiet", "--out", "forced"];
     let done = lab.run(&[&["run", "small.toml"][..], &huge, &soon].concat());
     assert!(lab.path("forced/summary.json").exists(), "{}", done.err);

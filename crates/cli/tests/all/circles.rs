@@ -1,29 +1,30 @@
-//! Files of a crate that refer to each other in a circle can only be understood together: a circle has at most four.
+//! Files of a crate that refer to each other in a circle can only be understood together, so a circle may have at
+//! most four.
 //!
-//! A file refers to another one where it names something that is defined there, in a `use` or a path; what a third one
-//! re-exports counts as where it is defined. `mod` lines and tests do not count.
+//! A file refers to another one if it names an item that is defined there, in a `use` or a path. An item re-exported
+//! by a third file counts at its definition. `mod` lines and tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Files a circle may have.
+/// Largest number of files in a circle.
 const MOST_FILES: usize = 4;
 
-/// A module by its names from the root of the crate.
+/// Path of a module from the root of the crate.
 type Name = Vec<String>;
 
 #[derive(Default)]
 struct Module {
-    /// Names that a `use` brings, also to modules below it, and their paths.
+    /// Names that a `use` imports, also into modules below, and their paths.
     given_on: BTreeMap<String, Name>,
     given_on_whole: Vec<Name>,
-    /// Paths that its code names.
+    /// Paths that the module's code names.
     named: Vec<Name>,
-    /// Names of its items.
+    /// Names of the module's items.
     items: BTreeSet<String>,
 }
 
-/// The words and signs of a source, without comments, texts and the test module at its end.
+/// Returns the words and symbols of a source, without comments, string literals and the test module at its end.
 fn tokens(source: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut rest = source;
@@ -51,7 +52,7 @@ fn tokens(source: &str) -> Vec<String> {
             tokens.push(first.to_string());
         }
         rest = &rest[len..];
-        // By custom the test module comes last.
+        // The test module comes last by convention.
         if tokens.ends_with(&["mod", "tests"].map(str::to_owned)) && rest.trim_start().starts_with('{') {
             break;
         }
@@ -59,7 +60,7 @@ fn tokens(source: &str) -> Vec<String> {
     tokens
 }
 
-/// The paths of the tree of a `use`, each with the name by which it is known.
+/// Returns the paths in the tree of a `use`, each with the name that it imports.
 fn paths_of(tree: &[String]) -> Vec<(Name, String)> {
     let Some(open) = tree.iter().position(|token| token == "{") else {
         let mut path: Name = tree.iter().take_while(|token| *token != "as").cloned().collect();
@@ -138,7 +139,8 @@ fn read(file: &Path, folder: &Path, name: &Name, modules: &mut BTreeMap<Name, Mo
     }
 }
 
-/// The module that defines what a module means by a path; `None`: none of this crate.
+/// Returns the module that defines the item of a path, as seen from module `from`, or `None` if no module of this
+/// crate does.
 fn defines(modules: &BTreeMap<Name, Module>, from: &Name, path: &[String], depth: usize) -> Option<Name> {
     let mut at = from.clone();
     let mut rest = path;
@@ -175,7 +177,7 @@ fn defines(modules: &BTreeMap<Name, Module>, from: &Name, path: &[String], depth
     given_on.or_else(in_whole).or(Some(at.clone()))
 }
 
-/// The largest circle of a crate.
+/// Returns the largest circle of a crate.
 fn largest_circle(source: &Path) -> Vec<String> {
     let mut modules = BTreeMap::new();
     let main = ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().find(|path| path.exists());

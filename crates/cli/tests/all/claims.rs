@@ -1,4 +1,4 @@
-//! What documents say of the code and no other test reads: names of functions, and how many there are of something.
+//! Statements of documents about the code that no other test checks: names of functions, and numbers of items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,12 +25,12 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The word at the start of a text.
+/// Returns the word at the start of a text.
 fn word(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// The type that a line `impl<...> Trait for Type<...> {` is about.
+/// Returns the type that a line `impl<...> Trait for Type<...> {` refers to.
 fn implemented(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     let mut depth = 0;
@@ -49,7 +49,7 @@ fn implemented(line: &str) -> Option<&str> {
     path.rsplit("::").next()
 }
 
-/// Members of each type by name: functions, constants and types of its blocks, and variants.
+/// Returns the members of each type by name: functions, constants and types of its blocks, and variants.
 fn members() -> BTreeMap<String, BTreeSet<String>> {
     let mut files = Vec::new();
     for krate in fs::read_dir(root().join("crates")).expect("crates") {
@@ -87,7 +87,7 @@ fn members() -> BTreeMap<String, BTreeSet<String>> {
     members
 }
 
-/// Pages about how the code is made.
+/// Documents about the implementation.
 const PAGES: [&str; 7] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -114,7 +114,7 @@ fn functions_that_documents_name_are_there() {
             for code in line.split('`').skip(1).step_by(2) {
                 let Some((path, member)) = code.rsplit_once("::") else { continue };
                 let (owner, member) = (path.rsplit("::").next().unwrap_or(path), word(member));
-                // Modules begin with a small letter.
+                // Modules begin with a lower-case letter.
                 if !owner.starts_with(|c: char| c.is_uppercase()) || member.is_empty() {
                     continue;
                 }
@@ -129,7 +129,7 @@ fn functions_that_documents_name_are_there() {
     assert!(missing.is_empty(), "documents name what is not there:\n{}", missing.join("\n"));
 }
 
-/// A number as documents have it.
+/// Returns a number as documents write it.
 fn in_words(number: usize) -> &'static str {
     const WORDS: [&str; 21] = [
         "no",
@@ -174,7 +174,7 @@ fn documents_count_right() {
     let (_, list) = registry.rsplit_once("policies! {\n").expect("the list of policies");
     let coupled = list.lines().filter(|line| line.trim_end().ends_with("Config),")).count() - 1;
     let crates = fs::read_dir(root().join("crates")).expect("crates").count();
-    // A page, the words around the number, and the number.
+    // A document, the words around the number, and the number.
     let claims = [
         ("README.md", "A run writes `summary.json`, {} Parquet tables", tables),
         ("ARCHITECTURE.md", "the {} no_std crates", bare.len()),
@@ -194,7 +194,7 @@ fn documents_count_right() {
             "CONTRIBUTING.md leaves out {name}, which has no std"
         );
     }
-    // Each has a row in the table of crates.
+    // Each crate has a row in the table of crates.
     let table = read("ARCHITECTURE.md");
     let rows = table.lines().filter(|line| {
         let name = line.strip_prefix("| `").and_then(|rest| rest.split('`').next());

@@ -1,4 +1,4 @@
-//! `pathweave convert` from the outside: what files become, and what is refused.
+//! `pathweave convert` from outside: results of conversions, and refused inputs.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn topologies_there_and_back() {
     assert!(told.contains("(hpcc-topology) to fat.toml (topology)"), "{told}");
     convert(&lab, &["fat.toml", "fat.txt"]);
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    // The first 3 + 80 words are counts and switches; each link has five; delays were "1000ns".
+    // The first 3 + 80 words are counts and switches. Each link has five words. Delays were "1000ns".
     let (before, after) = (words(&fs::read_to_string(&fat).unwrap()), words(&text(&lab, "fat.txt")));
     assert_eq!(after.len(), 3 + 80 + 5 * 512);
     for (a, b) in before.iter().zip(&after) {
@@ -54,7 +54,7 @@ fn topologies_there_and_back() {
         done.out,
         done.err
     );
-    // What HPCC has no words for is told, and dropped only when asked to.
+    // Features that HPCC's format cannot express are reported, and dropped only with --lossy.
     let told = refused(&lab, &["simai.toml", "back.txt"]);
     assert!(told.contains("hpcc-topology cannot represent:\n  - names, such as \"nvswitch4\""), "{told}");
     let told = convert(&lab, &["simai.toml", "back.txt", "--lossy"]);
@@ -74,7 +74,8 @@ fn flows_there_and_back() {
         "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,5000,1,\n1,2,10,0,2,\n2,1,20,0,3,1 2\n";
     assert_eq!(text(&lab, "m.csv"), expected);
     convert(&lab, &["m.csv", "again.cm"]);
-    // Without the header's number of nodes it is the highest and one. The unit of starts is said.
+    // If the header has no number of nodes, the number is the highest node plus one. The unit of start times is
+    // written.
     let again = text(&lab, "m.cm").replace("Nodes 16", "Nodes 14");
     assert_eq!(text(&lab, "again.cm"), format!("# start in microseconds (uet-htsim)\n{again}"));
     convert(&lab, &["m.csv", "csg.cm", "--to", "csg-htsim-flows"]);
@@ -113,7 +114,7 @@ fn ids_and_moments_survive_and_names_are_told() {
     );
 }
 
-/// Simulated time until all is delivered, nanoseconds.
+/// Returns the simulated time until everything is delivered, in nanoseconds.
 fn last_ns(lab: &Lab, scenario: &str) -> f64 {
     let done = lab.run(&["run", scenario, "--out", "out", "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.err);
@@ -124,8 +125,8 @@ fn last_ns(lab: &Lab, scenario: &str) -> f64 {
 fn a_trace_as_flows_takes_as_long() {
     let star = "[topology]\nkind = \"star\"\nhosts = 8\n\n[[workload]]\n";
     for (trace, kind, behind_ns, longer) in [
-        // A flow of the list has one delay behind all it waits for: the time of the computation behind what was received
-        // counts from the acknowledgement of what was sent, too.
+        // A flow of the list has one delay after all its predecessors. A computation after a received message
+        // therefore also starts only after the acknowledgement of a sent one.
         ("scenarios/chakra-ring", "kind = \"chakra\"\ntrace", 0.0, 0.03),
         ("scenarios/goal-all-reduce.goal", "kind = \"goal\"\nfile", 70_013.76, 0.0),
     ] {
@@ -135,23 +136,23 @@ fn a_trace_as_flows_takes_as_long() {
             .file("flows.toml", format!("{star}kind = \"flows\"\nfile = \"f.csv\"\n"));
         convert(&lab, &[&path, "f.csv", "--lossy"]);
         let (trace, flows) = (last_ns(&lab, "trace.toml"), last_ns(&lab, "flows.toml"));
-        // Of the schedule all but 50 us before the first message, when the job of the list begins, and 20 us behind the last
-        // is acknowledged, 13.76 ns after its delivery.
+        // The schedule has 50 us before its first message, at which the job of the list begins. It has 20 us after
+        // the acknowledgement of the last message, which comes 13.76 ns after its delivery.
         let more = flows - (trace - behind_ns);
         assert!((-1e-3..=longer * trace + 1e-3).contains(&more), "{trace} and {flows}");
-        // The whole scenario says the same.
+        // Converting the whole scenario gives the same result.
         convert(&lab, &["trace.toml", "s.csv", "--lossy"]);
         assert_eq!(text(&lab, "s.csv"), text(&lab, "f.csv"));
     }
 }
 
-/// Digest and time of the job of a run.
+/// Returns the digest and the time of the job of a run.
 fn ran(lab: &Lab, scenario: &str) -> (String, f64) {
     let ns = last_ns(lab, scenario);
     (lab.json("out/summary.json")["run"]["digest"].as_str().unwrap().to_owned(), ns)
 }
 
-/// A trace that was read and is written runs as before, and so does what is read of that.
+/// A trace that is read and written again gives the same run, and so does a trace converted from the result.
 #[test]
 fn a_chakra_trace_is_written_with_the_same_digest() {
     let star = "[topology]\nkind = \"star\"\nhosts = 16\n\n[[workload]]\ngroup = \"w\"\n";
@@ -263,15 +264,15 @@ fn simai_on_as_many_gpus_as_asked_for() {
     assert_eq!(flows("eight.csv"), flows("hosts.csv"));
 }
 
-/// Two ranks: 64 bytes from the first to the second.
+/// Returns a schedule of two ranks, in which the first sends 64 bytes to the second.
 fn binary_schedule() -> Vec<u8> {
     let mut bytes = 4223u64.to_le_bytes().to_vec();
     bytes.extend(2u32.to_le_bytes());
     bytes.extend([0, 0]);
-    // Each rank has 51 bytes behind the header, whose 38 count from byte 8.
+    // Each rank has 51 bytes after the header. Offsets in its 38 bytes count from byte 8.
     [38u64, 89, 89, 140].iter().for_each(|place| bytes.extend(place.to_le_bytes()));
     for (kind, peer) in [(1u8, 1u32), (2, 0)] {
-        // An operation, of which it is the root, and which waits for none.
+        // One operation, which is a root and has no dependencies.
         [1u32, 1, 0, 0].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
         bytes.push(kind);
         bytes.extend(peer.to_le_bytes());
@@ -316,7 +317,7 @@ fn what_cannot_be_converted_is_told() {
         let told = refused(&lab, args);
         assert!(told.contains(says), "{args:?}: {told}");
     }
-    // A scenario has both.
+    // A scenario has both a topology and flows.
     convert(&lab, &["small.toml", "star.toml", "--quiet"]);
     convert(&lab, &["small.toml", "small.csv"]);
     assert!(text(&lab, "star.toml").contains("name = \"star of 4 hosts\""), "{}", text(&lab, "star.toml"));

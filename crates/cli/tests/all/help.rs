@@ -1,4 +1,4 @@
-//! `docs/cli.md` is the help of the program, word for word. To write it anew:
+//! `docs/cli.md` contains the exact help of the program. The command to regenerate it is
 //! `UPDATE_DOCS=1 cargo test -p pathweave-cli --test all help`.
 
 use crate::common::{Lab, root};

@@ -1,7 +1,7 @@
-//! `pathweave lab` from outside: making, using and removing labs, as root and without privileges, and what is left
-//! when the program is stopped or killed half-way.
+//! `pathweave lab` from outside: creating, using and removing labs, as root and without privileges, and the remains
+//! after the program is stopped or killed half-way.
 
-#![allow(clippy::print_stderr)] // What is skipped is said.
+#![allow(clippy::print_stderr)] // Skipped tests are reported.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ kind = \"permutation\"
 size = \"100KB\"
 ";
 
-/// Large enough that making it takes a while.
+/// Large enough that creating it takes a while.
 const LARGE: &str = "\
 [topology]
 kind = \"fat-tree\"
@@ -36,14 +36,14 @@ kind = \"permutation\"
 size = \"100KB\"
 ";
 
-/// A folder with scenarios, and a lab name no other test has; the lab is removed with it.
+/// Folder with scenarios, and a lab name that no other test uses. The lab is removed on drop.
 struct Story {
     folder: Folder,
     name: String,
 }
 
 impl Story {
-    /// `None`, and a loud word about it, where labs cannot be made.
+    /// Creates the folder. Returns `None` and prints a message if labs cannot be created.
     fn new(test: &str) -> Option<Story> {
         if !labs_can_be_made(test) {
             return None;
@@ -67,11 +67,11 @@ impl Story {
         assert_eq!((done.code, done.out.as_str()), (2, ""), "{args:?}: {}", done.err);
         assert!(done.err.contains(part), "{part:?} is not in: {}", done.err);
     }
-    /// Namespaces of this story's lab.
+    /// Returns the number of namespaces of this story's lab.
     fn namespaces(&self) -> usize {
         namespaces(&self.name)
     }
-    /// Begins to make the large lab and returns once `namespaces` of its 99 are there.
+    /// Starts to create the large lab, and returns when `namespaces` of its 99 exist.
     fn half_made(&self, namespaces: usize) -> Child {
         let mut command = self.folder.command(&["lab", "up", "large.toml", "--name", &self.name]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -129,7 +129,7 @@ fn a_lab_from_beginning_to_end() {
     story.refused(&["down", name], "no lab is named");
 }
 
-/// The same result schema as the simulator's, every byte compared, and nothing left.
+/// The result has the same schema as the simulator's, every byte is compared, and nothing remains.
 #[test]
 fn a_scenario_runs_on_a_lab_beside_its_simulation() {
     let Some(mut story) = Story::new("run") else { return };
@@ -152,8 +152,8 @@ fn a_scenario_runs_on_a_lab_beside_its_simulation() {
         );
         assert!(story.folder.path("out").join(name).join("flows.parquet").exists());
     }
-    // Half a megabyte at 100 Gb/s takes 40 us, in the lab's time 40 ms. Nothing can be faster, but for the 12 KB that a
-    // token bucket of 100 Mb/s lets pass at once.
+    // Half a megabyte at 100 Gb/s takes 40 us, which is 40 ms in the lab's time. A flow cannot be faster, except for
+    // the 12 KB that a token bucket of 100 Mb/s passes at once.
     let least = summaries[1]["overall"]["slowdown"]["min"].as_f64().unwrap();
     assert!(least >= 1.0 - 12.0 / 500.0, "{least}");
     assert_eq!(story.namespaces(), 0);
@@ -177,7 +177,7 @@ fn a_run_asked_to_stop_writes_what_it_has_and_removes_its_lab() {
         assert!(since.elapsed() < PATIENCE, "the lab is not made");
         sleep(STEP);
     }
-    // Into the traffic, most likely; any instant will do.
+    // Most likely during the traffic, but any instant is valid.
     sleep(Duration::from_secs(2));
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let done = done(&child.wait_with_output().unwrap());
@@ -194,7 +194,7 @@ fn what_runs_in_a_lab_ends_with_it() {
         story.folder.command(&["lab", "exec", "--lab", &story.name, "host1", "--", "sleep", "1000"]);
     let mut sleeper = command.spawn().unwrap();
     let since = Instant::now();
-    // It is our program until it has become the other one.
+    // Until exec the process is pathweave.
     while fs::read_to_string(format!("/proc/{}/comm", sleeper.id())).unwrap().trim() != "sleep" {
         assert!(since.elapsed() < PATIENCE, "the program does not start");
         sleep(STEP);
@@ -283,7 +283,8 @@ fn wrong_names_and_values_are_answered_with_the_nearest() {
         .refused(&["fail", "--lab", name, "leaf0-spine0", "down", "--reroute-after", "soon"], "or \"never\"");
 }
 
-/// As a user without privileges: the same commands, in a user namespace that ends with its last lab, or with its keeper.
+/// The same commands for a user without privileges, in a user namespace that ends with its last lab or with its
+/// keeper.
 #[test]
 fn without_root_a_lab_lives_in_a_user_namespace() {
     let Some(story) = Story::new("nobody") else { return };
@@ -303,13 +304,13 @@ fn without_root_a_lab_lives_in_a_user_namespace() {
     assert_eq!(here.out, format!("{}\n[topology]\n", nobody.folder().display()), "{}", here.err);
     assert_eq!(run(&["fail", "--lab", &story.name, "leaf1-spine0", "down"]).code, 0);
     assert!(run(&["list"]).out.contains("down: leaf1-spine0"));
-    // All of this user's, that is.
+    // This removes only the labs of this user.
     assert_eq!(run(&["down", "--all"]).code, 0);
-    // Also while root has labs.
+    // This holds even while root has labs.
     let gone = run(&["list"]);
     assert_eq!((gone.out.as_str(), gone.err.as_str()), ("", "there is no lab\n"));
 
-    // Killed: the kernel takes everything with it.
+    // If the keeper is killed, the kernel removes everything.
     assert_eq!(run(&["up", "fabric.toml", "--name", &story.name]).code, 0);
     let keeper = fs::read_dir("/proc").unwrap().find_map(|entry| {
         let folder = entry.unwrap().path();

@@ -1,7 +1,7 @@
-//! `pathweave lab exec` with applications: a lab for one command, hosts that launchers reach, faults at their times, and
-//! nothing left whatever happens. MPI where there is one.
+//! `pathweave lab exec` with applications: a lab for one command, hosts that launchers reach, faults at their times,
+//! and complete removal in all cases. Tests MPI if it is installed.
 
-#![allow(clippy::print_stderr)] // What is skipped is said.
+#![allow(clippy::print_stderr)] // Skipped tests are reported.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::common::{Done, Lab as Folder, Nobody, done, labs_can_be_made, namespa
 const STEP: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Four hosts at two leaves, two spines, all slow enough for full rate.
+/// Four hosts at two leaves, two spines, with rates low enough to be reached.
 const FABRIC: &str = "\
 [topology]
 kind = \"leaf-spine\"
@@ -29,7 +29,7 @@ kind = \"permutation\"
 size = \"100KB\"
 ";
 
-/// Two of the four unequal spines, cut for good half a second after the start; routes follow 100 ms later.
+/// Two of the four unequal spines are cut permanently half a second after the start. Routes follow 100 ms later.
 const CUTS: &str = "
 [switch]
 reroute_after = \"100ms\"
@@ -45,14 +45,14 @@ switch = \"spine3\"
 at = \"500ms\"
 ";
 
-/// A folder with `fabric.toml`, and a lab name no other test has; the lab is removed with it.
+/// Folder with `fabric.toml`, and a lab name that no other test uses. The lab is removed on drop.
 struct Story {
     folder: Folder,
     name: String,
 }
 
 impl Story {
-    /// `None`, and a loud word about it, where labs cannot be made.
+    /// Creates the folder. Returns `None` and prints a message if labs cannot be created.
     fn new(test: &str) -> Option<Story> {
         if !labs_can_be_made(test) {
             return None;
@@ -68,14 +68,14 @@ impl Story {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.folder.command(&[&["lab", "exec"], args].concat());
-        // What runs these tests as root may run MPI as root.
+        // Tests that run as root may run MPI as root.
         for name in ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] {
             command.env(name, "1");
         }
         command
     }
 
-    /// In a lab of that file.
+    /// Runs a command in a lab of this file.
     fn exec(&self, file: &str, command: &[&str]) -> Done {
         let args = [&[file, "--name", &self.name, "--"], command].concat();
         done(&self.command(&args).output().unwrap())
@@ -100,7 +100,7 @@ impl Story {
         namespaces(&self.name)
     }
 
-    /// Starts a script in a lab and returns once it has made the file `ready`.
+    /// Starts a script in a lab, and returns when it has created the file `ready`.
     fn started(&self, script: &str) -> Child {
         let args = ["fabric.toml", "--name", &self.name, "--", "sh", "-c", script];
         let child = self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -210,7 +210,7 @@ fn a_lab_that_is_up_serves_applications_and_stays() {
     let used = done(&story.command(&args).output().unwrap());
     assert_eq!((used.code, used.out.as_str()), (4, "host0\nhost2\n"), "{}", used.err);
     assert_eq!(story.namespaces(), 8);
-    // A host's program knows nothing of applications.
+    // The program of a single host gets no settings for applications.
     let args = ["--lab", name, "host1", "--", "sh", "-c", "echo [$HYDRA_LAUNCHER_EXEC]"];
     assert_eq!(done(&story.command(&args).output().unwrap()).out, "[]\n");
     story.refused(&["fabric.toml", "--name", name, "--", "true"], "exists already: `pathweave lab down");
@@ -243,7 +243,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn a_signal_ends_the_command_and_removes_the_lab() {
     let Some(story) = Story::new("signal") else { return };
-    // Not SIGINT: tests in the background of a shell inherit that it is ignored, and no shell can catch it then.
+    // SIGINT is not used: background jobs of a shell inherit that it is ignored, and no shell can then catch it.
     let child = story.started("trap 'echo heard; exit 15' TERM; touch ready; while :; do sleep 0.05; done");
     signal(&child, "-TERM");
     let heard = done(&child.wait_with_output().unwrap());
@@ -289,11 +289,11 @@ fn faults_come_while_the_command_runs() {
     assert!(early.err.contains(" changes to the network"), "{}", early.err);
 }
 
-/// Without privileges the same, and all of it gone.
+/// The same without privileges, with complete removal.
 #[test]
 fn without_root_too() {
     let Some(story) = Story::new("nobody") else { return };
-    // An identity of this test's own: workplaces belong to users, and end with their last lab.
+    // This test has its own user id, because workplaces belong to users and end with their last lab.
     let Some(nobody) = Nobody::new("without_root_too", "64321", FABRIC) else { return };
     let run = |args: &[&str]| nobody.lab(args);
     let script = "hostname; $HYDRA_LAUNCHER_EXEC host3 'hostname; $HYDRA_LAUNCHER_EXEC host1 hostname'; \
@@ -306,14 +306,14 @@ fn without_root_too() {
     assert_eq!(run(&["list"]).err, "there is no lab\n");
 }
 
-/// The test program compiled by an MPI, and that MPI's launcher.
+/// Test program compiled with an MPI, and the launcher of that MPI.
 struct Mpi {
     launcher: &'static [&'static str],
     program: String,
 }
 
 impl Mpi {
-    /// Those there are. What is missing is said.
+    /// Returns the installed MPIs. Prints which are missing.
     fn all(story: &Story) -> Vec<Mpi> {
         let known: [(&str, &[&str]); 2] = [
             ("mpicc.openmpi", &["mpirun.openmpi", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]),

@@ -1,4 +1,4 @@
-//! What there is, what a run was limited by, and the demo: `list`, `show`, `explain`, `demo`.
+//! Listings, explanations and the demo: `list`, `show`, `explain`, `demo`.
 
 use crate::common::{Lab, root};
 

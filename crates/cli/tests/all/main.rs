@@ -1,4 +1,4 @@
-//! The tests of this crate as one program: it is linked once.
+//! Tests of this crate in one program, so that it is linked only once.
 
 mod architecture;
 mod bad_input;

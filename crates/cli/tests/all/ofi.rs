@@ -1,4 +1,4 @@
-//! `pathweave ofi`: variables that a shell takes, and the provider's library asked as libfabric asks it.
+//! `pathweave ofi`: variables for a shell, and the provider's library, queried as by libfabric.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::common::{Done, Lab as Folder, done};
 
 const LIBRARY: &str = "libpathweave-fi.so";
 
-/// Built with the tests, beside them.
+/// Returns the library, which is built beside the tests.
 fn library() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
@@ -16,7 +16,7 @@ fn library() -> PathBuf {
     found.into_iter().find(|path| path.is_file()).expect("the library is built with the tests")
 }
 
-/// A folder with `lib/libpathweave-fi.so`, a good key and a bad one.
+/// Folder with `lib/libpathweave-fi.so`, a valid key and an invalid one.
 struct Story(Folder);
 
 impl Story {
@@ -47,7 +47,7 @@ impl Story {
         done(&self.command(args, variables).output().unwrap())
     }
 
-    /// Fails with these words on standard error and nothing on standard output.
+    /// Checks that a command fails with these words on standard error and nothing on standard output.
     #[track_caller]
     fn fails(&self, args: &[&str], variables: &[(&str, &str)], words: &[&str]) {
         let done = self.run(args, variables);
@@ -103,19 +103,20 @@ fn what_a_shell_should_not_take_is_not_printed() {
         &[("PATHWEAVE_KEY_FILE", "open.key")],
         &["PATHWEAVE_KEY_FILE: ", "open.key"],
     );
-    // Without a key it works for those that name one later.
+    // Without a key the command succeeds, because the key may be set later.
     let done = story.run(&["env", "--provider", "lib"], &[]);
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(done.err.starts_with("note: there is no key") && !done.out.contains("KEY_FILE"), "{}", done.err);
 }
 
-/// The program and the library as `make install-provider` and a copy of the program leave them under one prefix.
+/// The program and the library under one prefix, as `make install-provider` and a copy of the program leave them.
 #[test]
 fn the_library_is_found_from_where_the_program_is() {
     let story = Story::new();
     let program = story.0.path("bin/pathweave");
     fs::create_dir_all(program.parent().unwrap()).unwrap();
-    // By another process: a file that this one has open for writing cannot be run while any child of another test has it, too.
+    // Copied by another process: a file that this process has open for writing cannot be executed while a child of
+    // another test inherits it.
     let copied =
         Command::new("cp").args([env!("CARGO_BIN_EXE_pathweave").as_ref(), program.as_os_str()]).status();
     assert!(copied.unwrap().success());
@@ -198,7 +199,7 @@ fn a_library_that_libfabric_would_pass_over_in_silence_is_named() {
 }
 
 impl Story {
-    /// A library that has nothing to do with libfabric. False without a C compiler.
+    /// Builds a library unrelated to libfabric. Returns false without a C compiler.
     fn other_library(&self, folder: &str) -> bool {
         fs::create_dir(self.0.path(folder)).unwrap();
         fs::write(self.0.path("other.c"), "int other(void) { return 1; }\n").unwrap();

@@ -73,7 +73,7 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     }
     let png = std::fs::read(lab.path("out/tiny/figure-1.png")).unwrap();
     assert!(png.starts_with(b"\x89PNG"));
-    // Twelve runs of two measures, and the state of one scheme, under a head line.
+    // Twelve runs of two measures, and the state of one scheme, below a header line.
     let csv = std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 24 + 1);
 }
@@ -121,7 +121,7 @@ fn a_record_is_kept_whole_and_figures_are_added_to_it() {
         assert_eq!(done.code, 0, "{}", done.err);
         assert_eq!(figures(&lab), expected);
     }
-    // What cannot be read or written is known before anything runs.
+    // Inputs and outputs are checked before anything runs.
     std::fs::write(lab.path("other.json"), "{\"mine\": 1}").unwrap();
     for (file, why) in
         [("other.json", "no record of a paper's results"), ("gone/record.json", "there is no folder gone")]
@@ -188,7 +188,7 @@ fn rows_and_columns_can_be_chosen() {
     let done = run(&lab, &["map", "--panel", "Whole", "--series", "rps,drill", "--json", "--out", "out"]);
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(done.err.contains("2 runs in"), "{}", done.err);
-    // Of the claims those that rows and columns are left for; a large one runs at full size only.
+    // Only claims whose rows and columns were selected. A large claim runs at full size only.
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert!(
         value["claims"].as_array().unwrap().iter().all(|claim| claim["state"] == "undecided"),
@@ -208,7 +208,7 @@ fn rows_and_columns_can_be_chosen() {
     assert!(done.err.contains("did you mean \"spines small\""), "{}", done.err);
 }
 
-/// Runs kept below a paper's results.
+/// Returns the runs stored below a paper's results.
 fn kept(lab: &Lab, out: &str) -> Vec<String> {
     let runs = lab.path(out).join("runs");
     if !runs.exists() {
@@ -230,7 +230,7 @@ fn finished_runs_are_not_made_again_unless_asked_for() {
     assert!(first.contains("6 runs in") && !first.contains("finished before"), "{first}");
     let again = made(&["--seeds", "1"]);
     assert!(again.contains("6 runs, 6 of them finished before") && again.contains("0 runs in"), "{again}");
-    // Another seed is six runs more; anew is all of them.
+    // Another seed adds six runs. `--fresh` repeats all.
     let more = made(&["--seeds", "2"]);
     assert!(more.contains("12 runs, 6 of them finished before") && more.contains("6 runs in"), "{more}");
     let fresh = made(&["--seeds", "2", "--fresh"]);
@@ -238,7 +238,7 @@ fn finished_runs_are_not_made_again_unless_asked_for() {
     assert_eq!(kept(&lab, "out/tiny").len(), 12);
 }
 
-/// Killed where nothing can be tidied up: what is finished is there, and the rest gives the same page.
+/// After a kill without cleanup, finished runs are kept, and a new call gives the same page.
 #[test]
 fn a_killed_paper_goes_on_where_it_was() {
     let lab = Lab::new();
@@ -280,7 +280,7 @@ fn the_overview_has_every_published_figure() {
     }
 }
 
-/// The papers of the program: the cheapest figure with runs, from start to end.
+/// The built-in papers: the cheapest figure with runs, from start to end.
 #[test]
 fn udmp_is_part_of_the_program() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! `pathweave perf` and `pathweave ping` from outside: both ends over loopback.
+//! `pathweave perf` and `pathweave ping` from outside, with both ends over loopback.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that is stopped with this value.
+/// Server that is stopped on drop.
 struct Server {
     child: Child,
     address: String,
@@ -43,7 +43,7 @@ impl Server {
     fn insecure(lab: &Lab) -> Server {
         Server::start(lab, &["--insecure"])
     }
-    /// Ctrl-C; how it ended.
+    /// Sends Ctrl-C. Returns the result.
     fn stop(mut self) -> Done {
         interrupt(&self.child);
         wait(&mut self.child);
@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// A child that may be killed and waited for.
+/// Returns a child that may be killed and waited for.
 fn dummy() -> Child {
     std::process::Command::new("true").spawn().unwrap()
 }
@@ -79,7 +79,7 @@ fn wait(child: &mut Child) {
     }
 }
 
-/// A measurement as JSON.
+/// Returns a measurement as JSON.
 #[track_caller]
 fn measure(lab: &Lab, server: &Server, args: &[&str]) -> Value {
     let args = [&["perf", "client", &server.address, "--json", "--progress", "never"], args].concat();
@@ -167,7 +167,7 @@ fn a_scheme_has_all_its_queue_pairs() {
     let lab = Lab::new();
     let server = Server::insecure(&lab);
     for op in OPS {
-        // Of the first there is less than a byte for each of the 16.
+        // The first size has less than a byte for each of the 16 queue pairs.
         let args = ["--insecure", "--scheme", "qp16", "--op", op, "--size", "5,100003", "--iterations", "40"];
         let value = measure(&lab, &server, &[&args[..], &["--verify", "--bidirectional"]].concat());
         for row in value["results"].as_array().unwrap() {
@@ -176,7 +176,7 @@ fn a_scheme_has_all_its_queue_pairs() {
                 assert_eq!((checked, wrong), (&40.into(), &0.into()), "{op}: {row}");
             }
         }
-        // Each queue pair keeps to a path drawn at random: not all 16 to the same one of 8.
+        // Each queue pair uses a path drawn at random, so not all 16 use the same one of 8.
         let large = &value["results"][1];
         let used = |path: &&Value| path["packets"].as_u64() > Some(0);
         let paths = large["client"]["paths"].as_array().unwrap().iter().filter(used).count();
@@ -373,7 +373,7 @@ fn what_cannot_be_is_told() {
     assert_eq!(server.stop().code, 0);
 }
 
-/// What DPDK itself has to say, or, in a build without it, that it is not there.
+/// Errors of DPDK are printed, or in a build without it, a message that DPDK is missing.
 #[test]
 fn what_dpdk_cannot_do_is_told() {
     let lab = Lab::new();
@@ -391,7 +391,7 @@ fn what_dpdk_cannot_do_is_told() {
         &[&["--vdev", "net_ring0", "--mtu", "65500"], &at[..]].concat(),
         &["packets of 65500 bytes", "--mtu 61294"],
     );
-    // Who may not open packet sockets is told so before.
+    // A user who may not open packet sockets gets an error in advance.
     if rustix::process::geteuid().is_root() {
         client(
             &["--vdev", "net_af_packet0,iface=no-such-eth"],
@@ -414,7 +414,7 @@ fn what_dpdk_cannot_do_is_told() {
     if has_dpdk {
         let pci = [&["--pci", "0000:ff:1f.7"], &at[..]].concat();
         client(&pci, &["DPDK cannot use the adapter 0000:ff:1f.7"]);
-        // Nobody is at the other end of a ring.
+        // The other end of the ring does not exist.
         let ring = [&["--vdev", "net_ring0"], &at[..]].concat();
         let said = lab.run(&[&fixed[..], &ring].concat());
         assert_eq!(said.code, 2, "{}", said.err);
@@ -422,7 +422,8 @@ fn what_dpdk_cannot_do_is_told() {
     }
 }
 
-/// Two processes over shared memory. A client that is killed in the middle of a stream harms neither the server nor the next client.
+/// Two processes over shared memory. A client that is killed during a stream affects neither the server nor the next
+/// client.
 #[test]
 #[cfg_attr(not(feature = "dpdk"), ignore = "this build has no DPDK")]
 fn processes_meet_over_shared_memory() {
@@ -443,7 +444,7 @@ fn processes_meet_over_shared_memory() {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut said = BufReader::new(child.stderr.as_mut().unwrap());
-        // Said by an end that is connected.
+        // Printed by an end that is connected.
         while !line.contains("8 paths instead of 16") {
             line.clear();
             assert!(said.read_line(&mut line).unwrap() > 0, "it ends early");
@@ -474,7 +475,7 @@ fn sockets_do_where_there_is_no_af_xdp() {
 #[test]
 fn who_does_not_answer_is_given_up() {
     let lab = Lab::new();
-    // A socket that takes packets and says nothing, and a port without one, of an address that nothing else uses.
+    // A socket that receives packets and never answers, and an unused port of an address without any other use.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().map(|address| (silent, address.to_string())).unwrap();
     for address in [silent.1.as_str(), "127.0.9.9:18515"] {
@@ -552,7 +553,7 @@ fn a_survey_tells_of_every_path() {
     assert_eq!(server.stop().code, 0);
 }
 
-/// Names of all fields below a value, those of list elements once.
+/// Collects the names of all fields below a value. Fields of list elements are collected once.
 fn fields(value: &Value, prefix: &str, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -567,7 +568,7 @@ fn fields(value: &Value, prefix: &str, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The text of docs/perf.md.
+/// Returns the text of docs/perf.md.
 fn page() -> String {
     fs::read_to_string(root().join("docs/perf.md")).unwrap()
 }
@@ -589,12 +590,12 @@ fn the_document_names_every_field_of_the_json_output() {
     assert!(missing.is_empty(), "docs/perf.md does not name {missing:?}");
 }
 
-/// A line with every figure replaced, and every run of blanks or dashes by one.
+/// Returns a line with every figure replaced by a letter, and every run of blanks or dashes by one.
 fn shape(line: &str) -> String {
     let mut shape = String::new();
     for word in line.split_whitespace() {
         let figure = word.parse::<f64>().is_ok() || word == "-";
-        // A host that is kept from its work for a while takes a path for dead, for a while.
+        // A host that is delayed may declare a path dead temporarily.
         let word = if figure {
             "N"
         } else if word == "down" {
@@ -609,7 +610,7 @@ fn shape(line: &str) -> String {
     shape
 }
 
-/// The examples of docs/perf.md print what they show, figures aside; `UPDATE_DOCS=1` writes them anew.
+/// The examples of docs/perf.md match the output except for figures. `UPDATE_DOCS=1` rewrites them.
 #[test]
 fn the_examples_are_what_the_program_prints() {
     let lab = Lab::new();

@@ -1,4 +1,4 @@
-//! `pathweave perf server` that serves so many clients, and what it says of them.
+//! `pathweave perf server` that exits after a number of clients, and its report.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ impl Running {
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
     }
 
-    /// Its exit code and what it has printed, once it has ended by itself. What it says must fit a pipe.
+    /// Returns the exit code and the output after the process has ended by itself. The output must fit a pipe.
     fn end(mut self) -> (i32, String) {
         let since = Instant::now();
         let status = loop {
@@ -33,19 +33,19 @@ impl Running {
 
 const SERVER: [&str; 6] = ["perf", "server", "--bind", "127.0.0.1:0", "--insecure", "--clients"];
 
-/// The address in the line that says where it serves.
+/// Returns the address in the line that a server prints at its start.
 fn address(line: &str) -> String {
     assert!(line.starts_with("listening on "), "{line:?}");
     line.split_whitespace().nth(2).unwrap().to_owned()
 }
 
-/// A server that prints JSON, and so says on standard error where it serves.
+/// Starts a server that prints JSON, and therefore prints its address on standard error.
 fn server(lab: &Lab, args: &[&str]) -> (Running, String) {
     let mut server = Running::start(lab, &[&SERVER, args, &["--json"]].concat(), Stdio::piped());
     let mut lines = BufReader::new(server.0.stderr.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    // Read on, that it is not kept waiting.
+    // The pipe is read continuously, so that the server never blocks.
     std::thread::spawn(move || lines.read_to_string(&mut String::new()));
     (server, address(&line))
 }
@@ -109,7 +109,7 @@ fn one_more_than_it_takes_is_refused_and_the_table_tells_of_the_others() {
     assert!(second.err.contains("no more than 1 clients (--clients)"), "{}", second.err);
     first.interrupt();
     assert_eq!(first.end().0, 130);
-    // It ends by itself; the pipe with it.
+    // The process ends by itself and closes the pipe.
     let mut table = String::new();
     out.read_to_string(&mut table).unwrap();
     let rows: Vec<&str> = table.lines().filter(|line| line.contains("127.0.0.1:")).collect();

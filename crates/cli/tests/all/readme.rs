@@ -1,17 +1,16 @@
-//! What the documents tell a reader to type works, and prints what they say it prints.
+//! Commands in the documents work and print the documented output.
 //!
 //! Every `pathweave` command in a `sh` or `console` block of a document runs in a folder with the scenarios, one
-//! after the other. `my.toml` is the last `toml` block before the command. In a `console` block commands follow
-//! `$`, and the lines behind them are what they print; to write those anew:
+//! after the other. `my.toml` is the last `toml` block before the command. In a `console` block, commands follow `$`,
+//! and the lines after them are their output. The command to regenerate the output is:
 //!
 //! ```sh
 //! UPDATE_DOCS=1 cargo test -p pathweave-cli --test all readme
 //! ```
 //!
-//! `cat > FILE <<'END'` (or `>>`) and the lines up to `END` write a file, as a reader who pastes them does.
+//! `cat > FILE <<'END'` (or `>>`) and the lines up to `END` write a file, as for a reader who pastes them.
 //!
-//! A comment on the line before a block says what is special about it: `<!-- exit 2 -->`, or
-//! `<!-- not run: why -->`.
+//! A comment on the line before a block states exceptions: `<!-- exit 2 -->`, or `<!-- not run: why -->`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -23,26 +22,26 @@ use std::{env, fs};
 
 use crate::common::{Done, Lab, done, root};
 
-/// A reader's command that takes longer is a mistake: those here take seconds on a busy machine.
+/// Largest duration of a command in a document. Those here take seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A document: its path from the root of the repository, and its text.
+/// Document: its path from the root of the repository, and its text.
 struct Document {
     name: String,
     text: String,
 }
 
-/// A fenced block and what surrounds it.
+/// Fenced block and its surroundings.
 struct Block<'a> {
-    /// The line of its first fence, from 0.
+    /// Line of its first fence, from 0.
     fence: usize,
     language: &'a str,
     lines: &'a [&'a str],
-    /// The comment before it, without its marks.
+    /// Comment before the block, without its marks.
     note: &'a str,
 }
 
-/// A command, and what the document says it prints.
+/// Command, and its output according to the document.
 struct Command<'a> {
     text: Cow<'a, str>,
     output: Option<Vec<&'a str>>,
@@ -60,14 +59,14 @@ fn documents() -> Vec<Document> {
     names.iter().map(|name| Document { name: name.clone(), text: read(name) }).collect()
 }
 
-/// Names of the files in docs/.
+/// Returns the names of the files in docs/.
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(root().join("docs")).expect("a folder docs");
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.ends_with(".md")).collect()
 }
 
-/// The fenced blocks of a document.
+/// Returns the fenced blocks of a document.
 fn blocks<'a>(lines: &'a [&'a str]) -> Vec<Block<'a>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -86,7 +85,7 @@ fn blocks<'a>(lines: &'a [&'a str]) -> Vec<Block<'a>> {
     found
 }
 
-/// The commands of a block, a comment behind them cut off.
+/// Returns the commands of a block, without trailing comments.
 fn commands<'a>(block: &Block<'a>) -> Vec<Command<'a>> {
     let mut found: Vec<Command<'_>> = Vec::new();
     let mut lines = block.lines.iter().copied();
@@ -114,13 +113,13 @@ fn commands<'a>(block: &Block<'a>) -> Vec<Command<'a>> {
     found
 }
 
-/// Runs a line of shell where `pathweave` is the program under test.
+/// Runs a line of shell in which `pathweave` is the program under test.
 fn shell(lab: &Lab, line: &str) -> Done {
     let program = Path::new(env!("CARGO_BIN_EXE_pathweave"));
     run_shell(lab, line, program.parent())
 }
 
-/// Runs a line of shell; programs in `first` go before others.
+/// Runs a line of shell. Programs in the folder `first` take precedence over others.
 fn run_shell(lab: &Lab, line: &str, first: Option<&Path>) -> Done {
     let mut path: Vec<PathBuf> = first.into_iter().map(Path::to_path_buf).collect();
     path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
@@ -160,14 +159,14 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Runs the commands of a document. What it should say instead, if it says something wrong; panics where a command
-/// does not end as it should.
+/// Runs the commands of a document. Returns the corrected text if the document states a wrong output. Panics if a
+/// command does not end as documented.
 fn play(document: &Document) -> Option<String> {
     let lab = Lab::new();
     copy_folder(&root().join("scenarios"), &lab.path("scenarios"));
     let lines: Vec<&str> = document.text.lines().collect();
     let mut right: Vec<String> = lines.iter().map(|&line| line.to_owned()).collect();
-    // From the last to the first, so that the numbers of lines before a change stay what they are.
+    // Blocks are processed from last to first, so that line numbers before a change stay valid.
     let mut changes = Vec::new();
     for block in blocks(&lines) {
         if block.language == "toml" {
@@ -225,8 +224,8 @@ fn commands_do_what_the_documents_say() {
     }
 }
 
-/// The tutorial, every line of it in one shell and in the folder of a clone, as a reader pastes it. Only what `make build`
-/// would build is there already.
+/// The tutorial, executed line by line in one shell and in the folder of a clone, as a reader pastes it. Only the
+/// results of `make build` exist in advance.
 #[test]
 fn the_tutorial_can_be_pasted_line_by_line() {
     let text = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
@@ -268,7 +267,7 @@ fn the_tutorial_can_be_pasted_line_by_line() {
     assert!(fs::read_to_string(lab.path("dry-run.txt")).unwrap().contains("cargo build"));
 }
 
-/// The times that the tutorial tells are those of its runs, and what it says of them is so.
+/// Checks that the times in the tutorial are those of its runs, and that its statements about them are true.
 fn times_of_the_tutorial(lab: &Lab, text: &str) {
     let rows = [
         ("without the fault", "my-comparison"),

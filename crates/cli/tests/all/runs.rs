@@ -1,4 +1,4 @@
-//! Runs and comparisons from the outside: what they print, write and return.
+//! Runs and comparisons from outside: output, files and exit codes.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ fn quiet_is_quiet_and_json_is_only_json() {
     assert_eq!(lab.json("results/small-seed1/summary.json"), value);
 }
 
-/// Equal but for what the clock says.
+/// Returns the digest of a run, which does not depend on the clock.
 fn digest(lab: &Lab, folder: &str) -> String {
     lab.json(&format!("{folder}/summary.json"))["run"]["digest"].as_str().unwrap().to_owned()
 }
@@ -85,10 +85,10 @@ fn threads_do_not_show_in_results() {
     for name in ["flows.parquet", "series.parquet", "links.parquet", "events.parquet"] {
         assert_eq!(table("one", name), table("three", name), "{name}");
     }
-    // Where another file needs the records as a whole they are written at the end, and are the same.
+    // If another file needs all records, they are written at the end, with equal content.
     assert_eq!(summary("kept", &["--flows-csv", "flows.csv"]), alone);
     assert_eq!(table("one", "flows.parquet"), table("kept", "flows.parquet"));
-    // Every second leaf is in the other part, so that most packets cross.
+    // Every second leaf is in another shard, so that most packets cross between shards.
     let leaves = (0..8).map(|leaf| format!("leaf{leaf} {}\n", leaf % 2)).collect::<String>();
     fs::write(lab.path("parts.txt"), format!("{leaves}spine0 0\nspine1 1\nspine2 2\nspine3 1\n")).unwrap();
     let parted = summary("parted", &["--set", "run.partition=parts.txt", "--threads", "3"]);
@@ -108,8 +108,8 @@ repetitions = 2
 compute = "10us"
 "#;
 
-/// Jobs with computations, collectives and labels: all tables are the same whether records of flows are kept to the end or written,
-/// alone and in a comparison.
+/// Jobs with computations, collectives and labels: all tables are equal whether flow records are kept to the end or
+/// written during the run, alone and in a comparison.
 #[test]
 fn records_of_jobs_are_the_same_kept_and_written() {
     let lab = Lab::new().file("ring.toml", SMALL_RING);
@@ -122,7 +122,8 @@ fn records_of_jobs_are_the_same_kept_and_written() {
     let compare = ["compare", "ring.toml", "--schemes", "rps,ecmp"];
     made(&compare, "both", &[]);
     made(&compare, "both-kept", &["--flows-csv", "both.csv"]);
-    // Jobs are compared by when their flows arrive: a curve a scheme, of which no number is known beforehand but its ends.
+    // Jobs are compared by the arrival times of their flows, with one curve for each scheme. Only the ends of a curve
+    // are known in advance.
     for folder in ["both", "both-kept"] {
         let report = fs::read_to_string(lab.path(folder).join("report.html")).unwrap();
         let curves: Vec<&str> = report.split("<path class=\"curve\"").skip(1).collect();
@@ -257,7 +258,7 @@ fn lines_or_a_bar_tell_of_progress() {
     assert!(bar.contains("small") && bar.contains("completed"), "{bar}");
 }
 
-/// Ctrl-C in the middle: what is there is written, marked, and the exit code says so.
+/// Ctrl-C during a run: the results so far are written and marked, and the exit code reports the interruption.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_is_written_and_marked() {
@@ -299,7 +300,7 @@ fn check_prints_the_resolved_scenario_and_its_size() {
     ] {
         assert!(done.out.contains(part), "{part} is not in:\n{}", done.out);
     }
-    // The output is a scenario; how long it takes is measured each time.
+    // The output is a scenario. Its forecast of the duration differs between calls, because it is measured.
     let lab = lab.file("again.toml", &done.out);
     let again = lab.run(&["check", "again.toml"]);
     let but_for_time = |out: &str| {
@@ -335,7 +336,7 @@ fn everything_can_be_listed() {
     assert_eq!(lab.run(&["list", "everything"]).code, 2);
 }
 
-/// Every scenario we ship is good; the small ones run.
+/// Every scenario in the repository is valid, and the small ones run.
 #[test]
 fn shipped_scenarios() {
     let lab = Lab::new();

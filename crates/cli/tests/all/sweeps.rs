@@ -32,7 +32,7 @@ fn digest(lab: &Lab, out: &str) -> String {
     lab.json(&format!("{out}/summary.json"))["digest"].as_str().unwrap().to_owned()
 }
 
-/// Finished runs of a dataset, and when each was written.
+/// Returns the finished runs of a dataset, and the time at which each was written.
 fn finished(lab: &Lab, out: &str) -> BTreeMap<String, SystemTime> {
     let runs = lab.path(out).join("runs");
     let Ok(entries) = fs::read_dir(&runs) else { return BTreeMap::new() };
@@ -63,7 +63,7 @@ fn a_dataset_with_summary_tables_and_report() {
     assert_eq!((summary["runs"].as_u64(), summary["partial"].as_bool()), (Some(12), Some(false)));
     let cells = summary["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 6);
-    // The figures of a cell are the mean of its runs' own.
+    // The figures of a cell are the means over its runs.
     let of_run = |run: usize| {
         let key = cells[0]["runs"][run].as_str().unwrap();
         lab.json(&format!("out/runs/run={key}/run.json"))["metrics"]["fct_max_ns"].as_f64().unwrap()
@@ -73,10 +73,10 @@ fn a_dataset_with_summary_tables_and_report() {
     assert_eq!(figure["mean"].as_f64().unwrap(), (a + b) / 2.0);
     assert_eq!(figure["n"], 2);
     assert_eq!((figure["min"].as_f64().unwrap(), figure["max"].as_f64().unwrap()), (a.min(b), a.max(b)));
-    // Student's t of one degree of freedom; the standard error of two values is half their distance.
+    // Student's t with one degree of freedom. The standard error of two values is half their distance.
     let ci95 = figure["ci95"].as_f64().unwrap();
     assert!((ci95 - 12.706 * (a - b).abs() / 2.0).abs() <= 1e-9 * ci95.max(1.0), "{ci95} of {a} and {b}");
-    // Each folder of a run runs again to the same digest.
+    // The scenario in the folder of a run reproduces its digest.
     let key = cells[5]["runs"][1].as_str().unwrap();
     let again = lab.run(&["run", &format!("out/runs/run={key}/scenario.toml"), "--json", "--out", "again"]);
     let again: serde_json::Value = serde_json::from_str(&again.out).unwrap();
@@ -96,7 +96,7 @@ fn kept_runs_are_result_folders_with_reports() {
     sweep("figures.toml");
     let before = finished(&lab, "out");
     assert_eq!(before.len(), 6);
-    // Runs without a report run again when reports are asked for, and need not when they no longer are.
+    // Runs without a report run again if reports are requested, but not if they are no longer requested.
     let told = sweep("small.toml");
     assert!(told.contains("0 of them finished before"), "{told}");
     let told = sweep("figures.toml");
@@ -136,7 +136,7 @@ fn nothing_runs_twice_and_what_is_added_runs_alone() {
     assert!(told.contains("12 of them finished before") && told.contains("0 runs in"), "{told}");
     assert_eq!(finished(&lab, "one"), before);
 
-    // Another order of the values is the same dataset; another value is two runs more.
+    // Another order of the values gives the same dataset. Another value adds two runs.
     fs::write(lab.path("turned.toml"), SMALL.replace("\"ecmp\", \"rps\"", "\"rps\", \"ecmp\"")).unwrap();
     let told = run("1", "turned.toml", "one");
     assert!(told.contains("12 of them finished before"), "{told}");
@@ -146,7 +146,7 @@ fn nothing_runs_twice_and_what_is_added_runs_alone() {
     assert!(told.contains("16 runs, 12 of them finished before"), "{told}");
     assert_ne!(digest(&lab, "one"), digest(&lab, "three"));
 
-    // And back: runs that are no longer asked for stay until they are pruned.
+    // Runs that the sweep no longer includes stay until they are pruned.
     let told = run("1", "small.toml", "one");
     assert!(told.contains("note: 4 more runs in the folder"), "{told}");
     assert_eq!(lab.run(&["sweep", "small.toml", "--out", "one", "--prune", "--quiet"]).code, 0);
@@ -154,7 +154,7 @@ fn nothing_runs_twice_and_what_is_added_runs_alone() {
     assert_eq!(digest(&lab, "one"), digest(&lab, "three"));
 }
 
-/// 200 cells, killed where nothing can be tidied up.
+/// A sweep of 200 cells that is killed without cleanup.
 #[test]
 fn a_killed_sweep_goes_on_where_it_was() {
     let sweep = "\
@@ -245,7 +245,7 @@ fn the_report_is_drawn() {
         .file("small.toml", SMALL)
         .file("cube.toml", format!("{SMALL}{cube}"))
         .file("alone.toml", alone);
-    // One axis has nothing to compare by.
+    // A single axis allows no comparison along another.
     for (sweep, cards) in [("small", 5), ("cube", 5), ("alone", 4)] {
         assert_eq!(lab.run(&["sweep", &format!("{sweep}.toml"), "--out", sweep, "--quiet"]).code, 0);
         let page = lab.path(sweep).join("report.html").display().to_string();
@@ -272,7 +272,7 @@ fn the_report_is_drawn() {
     }
 }
 
-/// A page without its scripts, in whose code such words are no figures.
+/// Returns a page without its scripts, whose code contains words that look like figures.
 fn without_scripts(page: &str) -> String {
     let mut pieces = page.split("<script");
     let before = pieces.next().unwrap_or_default().to_owned();
@@ -302,7 +302,7 @@ fn a_limited_sweep_says_what_is_missing_and_the_rest_follows() {
 
 #[test]
 fn a_cell_that_fails_is_told_and_the_others_run() {
-    // Two hosts have no three senders; with four they have.
+    // Two hosts do not have three senders; four hosts do.
     let sweep = "\
 [scenario.topology]
 kind = \"star\"
@@ -336,7 +336,7 @@ fn flows_that_do_not_finish_are_told() {
     let done = lab.run(&["sweep", "sweep.toml", "--out", "out"]);
     assert_eq!(done.code, 3, "{}", done.err);
     assert!(done.err.contains("unfinished: scheme=ecmp, workload[0].size=40KB: 4 flows"), "{}", done.err);
-    // They are results all the same, and not made again.
+    // Failed runs are results, too, and are not repeated.
     let again = lab.run(&["sweep", "sweep.toml", "--out", "out"]);
     assert!(again.code == 3 && again.err.contains("6 of them finished before"), "{}", again.err);
 }
@@ -374,7 +374,7 @@ fn a_folder_of_somebody_else_is_left_alone() {
     assert_eq!(names(&lab.path("out")), ["thesis.tex"]);
 }
 
-/// What was kept of a run and is damaged runs again.
+/// A run whose stored files are damaged is repeated.
 #[test]
 fn a_damaged_run_is_made_again() {
     let lab = Lab::new().file("small.toml", SMALL);
@@ -443,7 +443,7 @@ fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
     let (costs, times) = (of("cost"), of("time_ns"));
     // 8 host ports, and 4 or 16 ports and transceivers between switches.
     assert_eq!(costs, [1_400.0, 1_400.0, 3_200.0, 3_200.0, 6_240.0, 6_240.0]);
-    // What is best of its cost is faster than all that is cheaper.
+    // The best choice at its cost is faster than all cheaper ones.
     let mut fastest = f64::INFINITY;
     for (choice, &time) in choices.iter().zip(&times) {
         assert_eq!(choice["best_of_its_cost"], time < fastest * 0.995, "{choice}");

@@ -1,4 +1,4 @@
-//! `pathweave paper --testbed` from the outside: figures of a testbed in a lab of real hosts.
+//! `pathweave paper --testbed` from outside: testbed figures in a lab of real hosts.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ fn start(lab: &Lab, args: &[&str]) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// What the command did, and how many namespaces of its labs are left.
+/// Runs a command. Returns its result, and the number of remaining namespaces of its labs.
 fn run(lab: &Lab, args: &[&str]) -> (Done, usize) {
     let child = start(lab, args);
     let prefix = lab_of(&child);
@@ -27,7 +27,7 @@ fn lab_of(child: &Child) -> String {
     format!("paper{}-", child.id())
 }
 
-/// Namespaces of labs whose names begin so.
+/// Returns the number of namespaces of labs whose names begin with `prefix`.
 fn left(prefix: &str) -> usize {
     let Ok(entries) = std::fs::read_dir("/run/netns") else { return 0 };
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -68,7 +68,7 @@ fn a_figure_of_a_testbed_is_measured_beside_its_simulation() {
             assert!(page.contains(text), "{backend}: {text}");
         }
         assert!(!page.contains("ECMP"), "{backend}: a scheme that no testbed measured");
-        // Both flows are in the trace of the receiver, each with half of its rate in that of a sender.
+        // Both flows are in the trace of the receiver, and each with half of its rate in that of a sender.
         let traces = read("traces.csv");
         for variant in ["measured", "simulated"] {
             for trace in ["Both", "First"] {
@@ -78,7 +78,7 @@ fn a_figure_of_a_testbed_is_measured_beside_its_simulation() {
                 assert!(of.count() > 10, "{backend}: {variant} {trace}: {traces}");
             }
         }
-        // What was measured is not measured again.
+        // A finished measurement is not repeated.
         let (again, _) = run(&lab, &args);
         assert!(again.err.contains("2 runs, 2 of them finished before"), "{}", again.err);
         assert_eq!(again.out, done.out);

@@ -1,4 +1,4 @@
-//! A run written for other programs.
+//! Export of a run to formats of other programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ fn tables_of_flows_and_a_timeline() {
     run(&lab, &["--flows-csv", "f.csv", "--fct", "fct.txt", "--perfetto", "t.json"]);
     let csv = text(&lab, "f.csv");
     assert_eq!(csv.lines().count(), 1 + 4);
-    // The same flows in the format of simulators: hexadecimal addresses, ports, bytes, start, time, ideal.
+    // The same flows in the format of simulators: hexadecimal addresses, ports, bytes, start, time, ideal time.
     let fct = text(&lab, "fct.txt");
     assert_eq!(fct.lines().count(), 4);
     let summary = lab.json("out/summary.json");
@@ -48,7 +48,7 @@ fn tables_of_flows_and_a_timeline() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A block of a capture: kind and body.
+/// Returns the blocks of a capture: kind and body.
 fn blocks(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let mut found = Vec::new();
@@ -67,7 +67,8 @@ fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(bytes[at..at + 2].try_into().unwrap())
 }
 
-/// Ethernet, IPv4, UDP and BTH of a standard frame, checked field by field. Opcode, PSN and bytes behind the BTH.
+/// Checks Ethernet, IPv4, UDP and BTH of a standard frame, field by field. Returns the opcode, the PSN, and the
+/// number of bytes after the BTH.
 fn check_frame(frame: &[u8]) -> (u8, u32, usize) {
     assert_eq!(
         (frame[0], frame[6], be16(frame, 12)),
@@ -118,7 +119,8 @@ fn every_block_and_header_of_a_capture() {
                 assert_eq!(kept, was);
                 let (opcode, _, len) = check_frame(&body[20..20 + kept]);
                 *opcodes.entry(opcode).or_default() += 1;
-                // Behind the BTH: RETH of 16 with the length of the message, AETH of 4, or payload alone.
+                // After the BTH: a RETH of 16 bytes with the length of the message, an AETH of 4 bytes, or payload
+                // only.
                 match opcode {
                     0x06 => {
                         let dma = u32::from_be_bytes(body[20 + 66..20 + 70].try_into().unwrap());
@@ -135,11 +137,11 @@ fn every_block_and_header_of_a_capture() {
         }
     }
     assert_eq!(interfaces, 4);
-    // Four messages: a first, a last and middles of each; every byte is there, none was lost.
+    // Four messages, each with a first, a last and middle packets. Every byte is present, and none was lost.
     assert_eq!((opcodes[&0x06], opcodes[&0x08], written), (4, 4, 400_000));
     let hops = lab.json("out/summary.json")["run"]["packet_hops"].as_u64().unwrap();
     assert_eq!(u64::from(opcodes.values().sum::<u32>()) * 2, hops, "every packet crosses two links");
-    // Watching changes nothing.
+    // Observation changes nothing.
     let digest = lab.json("out/summary.json")["run"]["digest"].clone();
     run(&lab, &[]);
     assert_eq!(lab.json("out/summary.json")["run"]["digest"], digest);
@@ -188,13 +190,13 @@ fn a_comparison_writes_files_for_each_run() {
         assert_eq!(text(&lab, &csv).lines().count(), 1 + 4);
         assert_eq!(text(&lab, &fct).lines().count(), 4);
         assert!(packets(&lab, &pcapng) > 100);
-        // Each is what a run with the scheme writes.
+        // Each file equals that of a run with the scheme.
         let set = format!("scheme={scheme}");
         let alone = run(&lab, &["--set", &set, "--perfetto", "alone.json", "--fct", "alone.fct"]);
         assert_eq!(text(&lab, &fct), text(&lab, "alone.fct"), "{alone}");
         assert_eq!(lab.json(&timeline)["otherData"]["digest"], lab.json("alone.json")["otherData"]["digest"]);
     }
-    // With several scenarios their names are in front; the limit of packets is told run by run.
+    // With several scenarios their names come first. The limit of packets is reported for each run.
     let told = compare(&["small.toml", "other.toml", "--pcapng-packets", "10"]);
     assert!(told.contains("note: other rps: the capture has the first 10 packets"), "{told}");
     assert_eq!(packets(&lab, "p-other-ecmp.pcapng"), 10);
@@ -222,7 +224,8 @@ fn what_cannot_be_written_is_told_before_the_run() {
     assert_eq!(lab.names(), ["small.toml"]);
 }
 
-/// The name of every option that writes a file, on places that are no plain files. All of them are in a temporary folder.
+/// Tests every option that writes a file with paths that are not regular files. All of them are in a temporary
+/// folder.
 #[test]
 fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     let lab = Lab::with_small();
@@ -239,7 +242,7 @@ fn what_is_no_file_is_written_to_and_stays_what_it_is() {
         let done = lab.command(&["run", "small.toml", "--out", "out", option, "-"]).output().unwrap();
         let (read, err) = (reader.join().unwrap(), String::from_utf8_lossy(&done.stderr));
         assert_eq!(done.status.code(), Some(0), "{option}: {err}");
-        // What people read is where it does not mix with the file.
+        // Messages for the user go where they do not mix with the file.
         assert!(err.contains("report: out/report.html"), "{option}: {err}");
         assert!(!read.is_empty() && read == done.stdout, "{option}");
         assert!(read == fs::read(lab.path("elsewhere/file")).unwrap(), "{option}");
@@ -267,7 +270,7 @@ fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     assert_eq!(lab.names(), ["elsewhere", "fifo", "link", "out", "small.toml"]);
 }
 
-/// Nothing is made of /dev/full: it is opened as standard output is by a shell.
+/// No file is created for /dev/full. It is opened as a shell opens standard output.
 #[test]
 fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
     let lab = Lab::with_small();
@@ -295,7 +298,7 @@ fn an_index_of_somebody_else_is_left_alone() {
     assert_eq!(text(&lab, "site/index.html"), "<title>my thesis</title>");
 }
 
-/// What tshark prints of a capture, a line a packet.
+/// Returns the output of tshark for a capture, one line for each packet.
 fn dissected(file: &Path, args: &[&str]) -> Vec<String> {
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];
     let done = Command::new("tshark").arg("-n").args(checks).arg("-r").arg(file).args(args).output().unwrap();
@@ -316,7 +319,7 @@ fn wireshark_finds_nothing_malformed() {
     }
     let lab = Lab::with_small();
     let lossy = ["--set", "workload[0].size=16MB", "--set", "topology.error_rate=0.001"];
-    // Standard frames of RDMA, those with probes and notices of ours between them, and datagrams.
+    // Standard RDMA frames, also mixed with pathweave's probes and notices, and datagrams.
     for (scheme, frames, packets) in [
         ("ecmp", "standard", 10_000),
         ("laps", "standard", 2_000),
@@ -340,8 +343,8 @@ fn wireshark_finds_nothing_malformed() {
         for row in rows {
             let columns: Vec<&str> = row.split('\t').collect();
             let [opcode, reth, aeth, icrc, ip] = columns[..] else { panic!("{row}") };
-            // An ICRC in every packet, a RETH where a WRITE begins, an AETH in every acknowledgement.
-            // From 0xc0 on opcodes are the vendor's, and Wireshark looks no further.
+            // An ICRC in every packet, a RETH where a WRITE begins, an AETH in every acknowledgement. From 0xc0 on
+            // opcodes are vendor-specific, and Wireshark does not parse further.
             let opcode: u8 = opcode.parse().unwrap();
             assert!((icrc.starts_with("0x") || opcode >= 0xc0) && ip == "1", "{scheme}: {row}");
             if frames == "standard" {

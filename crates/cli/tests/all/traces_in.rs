@@ -1,10 +1,10 @@
-//! Traces as workloads, from the outside: how long a known one takes, and what is said about those that cannot be.
+//! Traces as workloads, from outside: the duration of known traces, and the errors of invalid ones.
 
 use std::path::Path;
 
 use crate::common::{Lab, root};
 
-/// Time of a job in the summary of the only job, nanoseconds.
+/// Returns the time of the only job in the summary, in nanoseconds.
 fn completion_ns(scenario: &str) -> f64 {
     let lab = Lab::new().file("my.toml", scenario);
     let done = lab.run(&["run", "my.toml", "--out", "out", "--quiet"]);
@@ -14,7 +14,7 @@ fn completion_ns(scenario: &str) -> f64 {
     summary["jobs"]["completion_ns"]["max"].as_f64().unwrap()
 }
 
-/// A trace of eight ranks on an idle star.
+/// Returns a trace of eight ranks on an idle star.
 fn on_a_star(kind: &str, field: &str, trace: &Path) -> String {
     format!(
         "[topology]\nkind = \"star\"\nhosts = 8\nrate = \"100Gbps\"\ndelay = \"500ns\"\n\n\
@@ -26,8 +26,8 @@ fn on_a_star(kind: &str, field: &str, trace: &Path) -> String {
 fn a_ring_of_eight_takes_the_analytical_time() {
     let trace = root().join("scenarios/chakra-ring");
     let ns = completion_ns(&on_a_star("chakra", "trace", &trace));
-    // 2 (n - 1) steps of an eighth of 1 MiB at 100 Gb/s, each over two links of 500 ns, and all but the last wait for the
-    // acknowledgement of the one before, as the trace says; half of them are added up in 7 us.
+    // 2 (n - 1) steps of an eighth of 1 MiB at 100 Gb/s, each over two links of 500 ns. All but the last wait for the
+    // acknowledgement of the step before, as the trace specifies. Half of them are reduced in 7 us.
     let step = 131_072.0 * 8.0 / 100.0 + 2.0 * 500.0;
     let analytical = 14.0 * step + 13.0 * 2.0 * 500.0 + 7.0 * 7_000.0;
     let ratio = ns / analytical;
@@ -73,7 +73,7 @@ fn what_cannot_be_is_said_with_file_and_record() {
 fn a_schedule_takes_the_analytical_time() {
     let schedule = root().join("scenarios/goal-all-reduce.goal");
     let ns = completion_ns(&on_a_star("goal", "file", &schedule));
-    // 50 us, then three steps of 1 MiB at 100 Gb/s over two links of 500 ns, each with 20 us behind it.
+    // 50 us, then three steps of 1 MiB at 100 Gb/s over two links of 500 ns, each followed by 20 us.
     let step = 1_048_576.0 * 8.0 / 100.0 + 2.0 * 500.0 + 20_000.0;
     let analytical = 50_000.0 + 3.0 * step;
     let ratio = ns / analytical;

@@ -15,7 +15,7 @@ fn quick_cases_hold() {
     let out: Vec<_> = cases.iter().filter(|case| case["holds"] != true).collect();
     assert!(out.is_empty() && done.code == 0, "exit code {}, {out:#?}", done.code);
     assert!(cases.len() > 6, "{}", cases.len());
-    // A law is exact; a peer's figures come with where they are from.
+    // A law is exact. The figures of a peer state their source.
     let case = |name: &str| cases.iter().find(|case| case["case"] == name).unwrap();
     let ratio = case("law-ring")["trials"][0]["rows"][0]["ratio"].as_f64().unwrap();
     assert!((ratio - 1.0).abs() < 1e-9, "{ratio}");
@@ -26,7 +26,7 @@ fn quick_cases_hold() {
     assert_eq!(fs::read_to_string(lab.path("out/outcomes.json")).unwrap(), done.out);
 }
 
-/// A folder of cases with one, of a message alone on its path, whose law has `packets`.
+/// Returns a folder with one case: a message alone on its path, whose law has `packets`.
 fn one_case(packets: u32) -> Lab {
     let lab = Lab::new();
     for name in ["cases", "scenarios"] {
@@ -54,7 +54,7 @@ fn the_exit_code_is_one_when_a_ratio_is_out_of_its_band() {
     assert_eq!((done.code, done.out.contains("all in their bands")), (0, true), "{}{}", done.out, done.err);
     let done = one_case(11).run(&["validate", "--cases", "own", "--out", "out"]);
     assert_eq!(done.code, 1, "{}{}", done.out, done.err);
-    // 10 packets of 83.84 ns, one more at the second link, 2 us: 2.92224 us; the law of 11 says 3.00608.
+    // 10 packets of 83.84 ns, one more at the second link, 2 us: 2.92224 us. The law for 11 packets gives 3.00608 us.
     assert!(done.out.contains("max: 2.922 us here, 3.006 us there, ratio 0.9721"), "{}", done.out);
     assert!(done.out.contains("1 of 1 cases are out of their bands"), "{}", done.out);
 }
@@ -120,7 +120,7 @@ fn the_page_says_where_the_cases_are() {
     assert!(value["cases"][0]["trials"][0]["cpu_s"].as_f64().unwrap() > 0.0);
 }
 
-/// Nothing runs for hours to fail in the end, and nothing is written beside what is not ours.
+/// No case runs for hours and then fails, and nothing is written among foreign files.
 #[test]
 fn what_cannot_end_well_does_not_begin() {
     let lab = one_case(10);
@@ -152,7 +152,7 @@ fn what_cannot_end_well_does_not_begin() {
 #[test]
 fn a_case_that_does_not_fit_into_memory_is_not_run_and_ends_the_others() {
     let lab = one_case(10);
-    // A run of half a minute that is sampled each nanosecond keeps terabytes of samples.
+    // A run of half a minute with a sample every nanosecond keeps terabytes of samples.
     let huge = "set = { \"observe.interval\" = \"1ns\", \"observe.max_samples\" = 4000000000, \"topology.rate\" = \"1Gbps\", \
                 \"workload[0].flows[0].size\" = \"4GB\" SOON}\ntitle";
     let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
@@ -162,7 +162,7 @@ fn a_case_that_does_not_fit_into_memory_is_not_run_and_ends_the_others() {
     for part in ["a-huge: the run takes about", "are available", "--force", "0 runs in"] {
         assert!(done.err.contains(part), "{part}: {}", done.err);
     }
-    // It is made all the same if the user insists; here its end comes soon.
+    // With --force the run is executed anyway. Here it ends early.
     let soon = huge.replace("SOON", ", \"run.max_events\" = 20 ");
     let lab = lab.file("own/cases/a-huge.toml", text.replace("title", &soon));
     let done = lab.run(&["validate", "--cases", "own", "--out", "out", "--force"]);

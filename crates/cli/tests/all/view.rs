@@ -1,4 +1,4 @@
-//! `pathweave view` as a client sees it: what it serves, what it refuses, and runs under way.
+//! `pathweave view` from the view of a client: served content, refused requests, and runs in progress.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Lab, Running, names};
 use serde_json::Value;
 
-/// Nothing that is waited for takes as long, on the slowest machine.
+/// Time limit of every wait, even on the slowest machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Running {
@@ -20,13 +20,13 @@ impl Running {
         assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
     }
 
-    /// Its exit code.
+    /// Returns the exit code of the program, after waiting for its end.
     fn ends(&mut self) -> Option<i32> {
         until("the program ends", || self.0.try_wait().unwrap()).code()
     }
 }
 
-/// What `found` finds, once it does.
+/// Waits until `found` returns a value.
 fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -41,7 +41,7 @@ fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 /// A served folder.
 struct View {
     process: Running,
-    /// "127.0.0.1:PORT".
+    /// Address, "127.0.0.1:PORT".
     address: String,
 }
 
@@ -62,7 +62,7 @@ impl View {
         View { process, address }
     }
 
-    /// Status, head and body of the answer.
+    /// Returns status, head and body of the response.
     fn ask(&self, method: &str, path: &str, host: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LONGEST)).unwrap();
@@ -83,7 +83,7 @@ impl View {
         serde_json::from_str(&self.get("/.index.json").2).unwrap()
     }
 
-    /// What is under way; null where nothing is.
+    /// Returns the progress of a run in progress, or null if there is none.
     fn under_way(&self) -> Value {
         self.index()["live"].get(0).cloned().unwrap_or_default()
     }
@@ -132,7 +132,7 @@ fn an_index_and_its_reports_are_served_and_nothing_else() {
     let (status, head, body) = view.ask("HEAD", "/a%20run/report.html", &view.address);
     assert_eq!((status, body.as_str()), (200, ""));
     assert!(head.contains(&format!("content-length: {}", report.len())), "{head}");
-    // It may be somebody else's: it must not read the index.
+    // The page may come from others, so it must not read the index.
     assert!(head.contains("content-security-policy: sandbox allow-scripts"), "{head}");
 
     for method in ["POST", "PUT", "DELETE"] {
@@ -189,7 +189,8 @@ fn what_cannot_be_served_is_told_in_one_line() {
 
 #[test]
 fn a_run_under_way_is_seen_with_its_progress_until_its_results_are_there() {
-    // A minute or more, of which seconds are seen. Bytes count when a message is done, so the limit of time says how far it is.
+    // The run takes a minute or more, of which seconds are observed. Bytes count when a message is complete, so the
+    // time limit determines the progress.
     let long = crate::common::SMALL.replace("100KB", "4GB").replace("hosts = 4", "hosts = 64");
     let long = format!("{long}\n[run]\nuntil = \"1s\"\n");
     let lab = Lab::new().file("long.toml", long);
@@ -242,12 +243,12 @@ fn the_report_of_a_sweeps_run_is_made_on_request() {
     assert!(page.contains(lab.json(&format!("{folder}/run.json"))["digest"].as_str().unwrap()));
     assert!(!names(&lab.path(&folder)).contains(&"report.html".to_owned()), "it reads and does not write");
 
-    // Another site's page may not make this machine work.
+    // A page of another site must not cause work on this machine.
     let host = format!("{}\r\nSec-Fetch-Site: cross-site", view.address);
     assert_eq!(view.ask("GET", &path, &host).0, 404);
     assert_eq!(view.get("/sweep/runs/run=0/report.html").0, 404);
     assert_eq!(view.get("/sweep/runs/report.html").0, 404);
-    // What would be another run is refused, with what to do.
+    // A request that would give a different run is refused, with advice.
     let file = lab.path(&folder).join("scenario.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("\"rps\"", "\"ecmp\"").replace("100KB", "200KB")).unwrap();
@@ -269,7 +270,7 @@ fn a_sweep_removes_what_a_killed_one_told() {
     let again = || lab.run(&["sweep", "sweep.toml", "--quiet", "--out", "results/sweep"]);
     let done = again();
     assert_eq!(done.code, 0, "{}", done.err);
-    // As a process leaves it that is gone.
+    // The remains of a process that has ended.
     let told = format!("{{\"schema\": \"pathweave.progress\", \"process\": {}}}", i32::MAX);
     for name in ["progress.json", ".progress.json"] {
         fs::write(lab.path("results/sweep").join(name), &told).unwrap();
@@ -294,7 +295,7 @@ fn clients_that_read_nothing_are_cut_off() {
     fs::File::create(lab.path("results/x/big.bin")).unwrap().set_len(1 << 28).unwrap();
     let view = View::of(&lab);
     let request = format!("GET /x/big.bin HTTP/1.1\r\nHost: {}\r\n\r\n", view.address);
-    // As many as are served at a time. Nobody reads.
+    // As many connections as are served concurrently. None of them reads.
     let silent = (0..64).map(|_| {
         let mut stream = TcpStream::connect(&view.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! A connection: work goes in, futures come out.
+//! A connection: requests go in, futures come out.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -19,22 +19,22 @@ use crate::shared::ConnectionInfo;
 use crate::state::{CloseReason, ConnectionState};
 use crate::stats::ConnectionStats;
 
-/// Why a request came to nothing.
+/// Reason why a request has failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It could not be posted.
+    /// The request could not be posted.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// It ended badly.
+    /// The request has completed with an error status.
     #[error("it ended with {0:?}")]
     Failed(Status),
-    /// The connection is over, and nothing more comes.
+    /// The connection has ended, and no completion follows.
     #[error("the connection is closed")]
     Closed,
 }
 
-/// A reliable connection with a peer; [`crate::Connection`] tells what its requests do. Dropping it closes it, and completes
-/// nothing after that.
+/// A reliable connection with a peer; [`crate::Connection`] describes its requests. Dropping it closes the
+/// connection, and no request completes after that.
 pub struct Connection {
     connection: api::Connection,
     router: Arc<Router>,
@@ -47,22 +47,23 @@ impl Connection {
         Connection { connection, router }
     }
 
-    /// What the ends agreed on.
+    /// Returns the parameters on which both ends have agreed.
     pub fn info(&self) -> &ConnectionInfo {
         self.connection.info()
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn peer_addr(&self) -> SocketAddr {
         self.connection.peer_addr()
     }
 
-    /// What it has counted; `None` once it is over and forgotten. Waits for a turn of the loop.
+    /// Returns the connection's statistics; `None` once it has ended and been removed. Blocks for a turn of the loop.
     pub fn stats(&self) -> Option<ConnectionStats> {
         self.connection.stats()
     }
 
-    /// SEND: the bytes go to the peer's next receive. Posted in this call; the future is done when they are there.
+    /// SEND: transfers the bytes into the peer's next receive. Posted by this call; the future resolves when the
+    /// bytes have arrived.
     pub fn send(&self, from: Slice) -> Request {
         self.post(|connection, number| connection.send(number, from))
     }
@@ -72,7 +73,7 @@ impl Connection {
         self.post(|connection, number| connection.send_imm(number, from, imm))
     }
 
-    /// WRITE: the bytes go to the peer's memory.
+    /// WRITE: transfers the bytes into the peer's memory.
     pub fn write(&self, from: Slice, to: Remote) -> Request {
         self.post(|connection, number| connection.write(number, from, to))
     }
@@ -82,12 +83,13 @@ impl Connection {
         self.post(|connection, number| connection.write_imm(number, from, to, imm))
     }
 
-    /// READ: bytes of the peer's memory come here.
+    /// READ: transfers bytes of the peer's memory into local memory.
     pub fn read(&self, into: Slice, from: Remote) -> Request {
         self.post(|connection, number| connection.read(number, into, from))
     }
 
-    /// Posts requests behind a fence: each starts when every request posted before it is complete.
+    /// Returns a handle that posts requests behind a fence: each starts when every request posted before it is
+    /// complete.
     pub fn fenced(&self) -> Fenced<'_> {
         Fenced(self)
     }
@@ -111,7 +113,7 @@ impl Connection {
         })
     }
 
-    /// RECV: room for one message of the peer, which [`recv`](Connection::recv) hands out when it is filled.
+    /// RECV: posts a receive for one message of the peer; [`recv`](Connection::recv) returns it when it is filled.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -120,16 +122,17 @@ impl Connection {
         self.connection.recv(number, room).inspect_err(|_| self.router.forget(number))
     }
 
-    /// The next message, in the order of the peer's. Needs room that was [given](Connection::give). No message is lost if the
-    /// future is dropped.
+    /// Waits for the next message, in the order of sending, and returns it. Needs a receive posted with
+    /// [`give`](Connection::give). No message is lost if the future is dropped.
     ///
     /// # Errors
-    /// [`RequestError::Failed`] for room that came back empty, [`RequestError::Closed`] once there is none left.
+    /// [`RequestError::Failed`] for a receive that completed with an error, [`RequestError::Closed`] once there is
+    /// none left.
     pub async fn recv(&self) -> Result<Received, RequestError> {
         loop {
-            // Hears of what happens from here on.
+            // Created before the checks, so that no later notification is missed.
             let stirred = self.router.stirred();
-            // In this order: what came before the end counts.
+            // The state is read first, so that messages that arrived before the end are returned.
             let closed = self.connection.state() == ConnectionState::Closed;
             if let Some((memory, done)) = self.router.take_received() {
                 let len = done.result().map_err(RequestError::Failed)?;
@@ -142,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is over.
+    /// Waits until the connection has ended.
     pub async fn closed(&self) -> CloseReason {
         loop {
             let stirred = self.router.stirred();
@@ -155,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Closes it. What is posted and not done is completed as flushed; the peer is told.
+    /// Closes the connection and informs the peer. Outstanding requests complete as flushed.
     pub fn close(&self) {
         self.connection.close();
     }
@@ -171,48 +174,48 @@ impl std::fmt::Debug for Connection {
 pub struct Fenced<'a>(&'a Connection);
 
 impl Fenced<'_> {
-    /// As [`Connection::send`].
+    /// Posts a SEND; see [`Connection::send`].
     pub fn send(&self, from: Slice) -> Request {
         self.0.post(|connection, number| connection.fenced().send(number, from))
     }
 
-    /// As [`Connection::send_imm`].
+    /// Posts a SEND with an immediate; see [`Connection::send_imm`].
     pub fn send_imm(&self, from: Slice, imm: u32) -> Request {
         self.0.post(|connection, number| connection.fenced().send_imm(number, from, imm))
     }
 
-    /// As [`Connection::write`].
+    /// Posts a WRITE; see [`Connection::write`].
     pub fn write(&self, from: Slice, to: Remote) -> Request {
         self.0.post(|connection, number| connection.fenced().write(number, from, to))
     }
 
-    /// As [`Connection::write_imm`].
+    /// Posts a WRITE with an immediate; see [`Connection::write_imm`].
     pub fn write_imm(&self, from: Slice, to: Remote, imm: u32) -> Request {
         self.0.post(|connection, number| connection.fenced().write_imm(number, from, to, imm))
     }
 
-    /// As [`Connection::read`].
+    /// Posts a READ; see [`Connection::read`].
     pub fn read(&self, into: Slice, from: Remote) -> Request {
         self.0.post(|connection, number| connection.fenced().read(number, into, from))
     }
 }
 
-/// A message that has arrived.
+/// A received message.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The room it was given; a WRITE with immediate leaves it as it is.
+    /// Memory of the receive; a WRITE with immediate does not change it.
     pub memory: Slice,
-    /// Bytes of the message.
+    /// Length of the message, in bytes.
     pub len: u64,
-    /// Its immediate.
+    /// Immediate of the message.
     pub imm: Option<u32>,
 }
 
 impl Received {
-    /// A copy of its bytes.
+    /// Returns a copy of the message's bytes.
     ///
     /// # Errors
-    /// [`RegionError`], if it is longer than its room: the bytes of a WRITE are elsewhere.
+    /// [`RegionError`] if the message is longer than the receive: the bytes of a WRITE are elsewhere.
     pub fn to_vec(&self) -> Result<Vec<u8>, RegionError> {
         let (room, start, len) = (self.memory.len(), self.memory.offset(), self.len as usize);
         if len > room {
@@ -222,7 +225,7 @@ impl Received {
     }
 }
 
-/// A request that is under way, posted before this was there. Dropping it recalls nothing.
+/// A request that has been posted. Dropping the future does not cancel the request.
 #[derive(Debug)]
 pub struct Request(Result<oneshot::Receiver<Completion>, PostError>);
 

@@ -1,4 +1,4 @@
-//! From the loop to the tasks: whoever waits for a completion is woken when it is there.
+//! Dispatch from the loop to the tasks: wakes the task that waits for a completion.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::region::Slice;
 use crate::shared::{ConnectionShared, Shared, Side, lock};
 use crate::state::ConnectionState;
 
-/// What the loop of a device looks at when something has happened.
+/// Dispatcher that the loop of a device calls through its hook.
 pub(super) struct Hub {
-    /// Holds no device: the last handle of one must not go in its own loop.
+    /// Not a device handle: the last handle of a device must not be dropped in its own loop.
     shared: Weak<Shared>,
     routers: Mutex<Vec<Weak<Router>>>,
     called: Notify,
@@ -23,7 +23,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// That of a device which has just been opened, and whose loop looks at it from now on.
+    /// Creates the dispatcher of a newly opened device, and installs it as the device's hook.
     pub(super) fn of(device: &api::Device) -> Arc<Hub> {
         let (shared, routers) = (Arc::downgrade(device.shared()), Mutex::default());
         let hub = Arc::new(Hub { shared, routers, called: Notify::new(), stirred: Notify::new() });
@@ -32,23 +32,23 @@ impl Hub {
         hub
     }
 
-    /// Done when a peer may have opened a connection, or the loop has ended.
+    /// Resolves when a peer may have opened a connection, or the loop has ended.
     pub(super) fn called(&self) -> Notified<'_> {
         self.called.notified()
     }
 
-    /// Done when anything has happened.
+    /// Resolves at any event.
     pub(super) fn stirred(&self) -> Notified<'_> {
         self.stirred.notified()
     }
 
     pub(super) fn add(&self, router: &Arc<Router>) {
         lock(&self.routers).push(Arc::downgrade(router));
-        // What has arrived already will not be told again.
+        // Events that have already arrived are not announced again.
         router.look();
     }
 
-    /// Something may have happened.
+    /// Dispatches new events.
     fn look(&self) {
         let routers: Vec<Arc<Router>> = {
             let mut known = lock(&self.routers);
@@ -70,7 +70,7 @@ impl fmt::Debug for Hub {
     }
 }
 
-/// Which task waits for which completion of a connection.
+/// Assignment of a connection's completions to waiting tasks.
 pub(super) struct Router {
     shared: Arc<ConnectionShared>,
     waiting: Mutex<Waiting>,
@@ -81,9 +81,9 @@ pub(super) struct Router {
 struct Waiting {
     next: u64,
     requests: HashMap<u64, oneshot::Sender<Completion>>,
-    /// Receives that are posted.
+    /// Memory of posted receives.
     given: HashMap<u64, Slice>,
-    /// Those that are done, in their order, until they are asked for.
+    /// Completed receives in order, until a task takes them.
     received: VecDeque<(Slice, Completion)>,
 }
 
@@ -92,7 +92,7 @@ impl Router {
         Arc::new(Router { shared, waiting: Mutex::default(), stirred: Notify::new() })
     }
 
-    /// A number for a request, and where its completion will be.
+    /// Returns a number for a request, and the channel of its completion.
     pub(super) fn expect(&self) -> (u64, oneshot::Receiver<Completion>) {
         let (tell, told) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
@@ -101,7 +101,7 @@ impl Router {
         (number, told)
     }
 
-    /// A number for a receive.
+    /// Returns a number for a receive.
     pub(super) fn give(&self, memory: Slice) -> u64 {
         let mut waiting = lock(&self.waiting);
         let number = waiting.number();
@@ -109,29 +109,29 @@ impl Router {
         number
     }
 
-    /// That number was not posted.
+    /// Drops a number whose request was not posted.
     pub(super) fn forget(&self, number: u64) {
         let mut waiting = lock(&self.waiting);
         waiting.requests.remove(&number);
         waiting.given.remove(&number);
     }
 
-    /// The next receive that is done.
+    /// Returns the next completed receive.
     pub(super) fn take_received(&self) -> Option<(Slice, Completion)> {
         lock(&self.waiting).received.pop_front()
     }
 
-    /// Done when a receive may be done, or the connection over.
+    /// Resolves when a receive may have completed, or the connection has ended.
     pub(super) fn stirred(&self) -> Notified<'_> {
         self.stirred.notified()
     }
 
-    /// Hands completions to the tasks that wait for them.
+    /// Passes completions to the tasks that wait for them.
     fn look(&self) {
         let mut stirred = self.shared.state() == ConnectionState::Closed;
         let mut waiting = lock(&self.waiting);
         while let Some((side, completion)) = self.shared.pop() {
-            // The loop itself is here, or who makes the router.
+            // The return value is not needed: the caller is the loop itself, or the thread that creates the router.
             self.shared.taken(side);
             match side {
                 Side::Send => {

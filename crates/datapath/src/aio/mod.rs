@@ -1,10 +1,11 @@
-//! The library for tokio (feature `tokio`): what one waits for elsewhere is a future here.
+//! Asynchronous interface for tokio (feature `tokio`): waits are futures.
 //!
-//! Posting is as quick as elsewhere and happens in the call; what a call returns is only the wait for the completion. So
-//! requests go out in the order of the calls, however their futures are polled, and a future may be dropped at any time: the
-//! request is carried out all the same, and its memory is the network's until then. No message is lost with a future of
-//! [`Connection::recv`]: receives are posted apart from it, with [`Connection::give`], and what fills them waits for the
-//! next task that asks. The thread of the device's loop wakes the task that waits for a completion, and no other.
+//! A call posts its request at once and as quickly as in the blocking interface; the returned future only waits for
+//! the completion. Requests therefore leave in the order of the calls, however their futures are polled. A future may
+//! be dropped at any time: the request is carried out nevertheless, and its memory belongs to the network until then.
+//! No message is lost with a future of [`Connection::recv`]. Receives are posted separately, with
+//! [`Connection::give`], and a filled receive waits for the next task that asks. The thread of the device's loop
+//! wakes only the task that waits for a completion.
 //!
 //! ```
 //! use pathweave_datapath::{DeviceConfig, Region, aio};
@@ -42,8 +43,8 @@ use crate::region::Region;
 use crate::stats::DeviceStats;
 use hub::Hub;
 
-/// Sockets and the loop that drives them, in a thread of its own. Clones are the same device, which closes with the last
-/// clone and the last of its connections.
+/// A device: sockets and the loop that drives them, in its own thread. Clones refer to the same device, which closes
+/// with the last clone and the last of its connections.
 #[derive(Clone, Debug)]
 pub struct Device {
     device: api::Device,
@@ -51,8 +52,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device over UDP sockets. Its loop has a thread, also where `config` says that callers turn it: tasks that wait
-    /// turn nothing.
+    /// Opens a device over UDP sockets. Its loop always has a thread, even if `config` selects callers, since waiting
+    /// tasks do not drive the loop.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -65,12 +66,12 @@ impl Device {
         Ok(Device { device, hub })
     }
 
-    /// Where peers reach it.
+    /// Returns the address at which peers reach the device.
     pub fn local_addr(&self) -> SocketAddr {
         self.device.local_addr()
     }
 
-    /// Lets peers open connections.
+    /// Accepts connections from peers.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already.
@@ -78,7 +79,7 @@ impl Device {
         Ok(Listener { listener: self.device.listen()?, device: self.clone() })
     }
 
-    /// Lets peers open connections, which are in a protection domain.
+    /// Accepts connections from peers into a protection domain.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
@@ -86,8 +87,8 @@ impl Device {
         Ok(Listener { listener: self.device.listen_in(domain)?, device: self.clone() })
     }
 
-    /// Opens a connection with the device's scheme. If the future is dropped, the attempt is given up, and a connection that
-    /// has come about is closed.
+    /// Opens a connection with the device's scheme. If the future is dropped, the attempt is given up, and a
+    /// connection that has opened is closed.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -95,7 +96,7 @@ impl Device {
         self.open_for(None, peer, self.device.scheme(), &[]).await
     }
 
-    /// The same with a scheme of its own, saying something to the peer's application; see
+    /// Opens a connection with the given scheme and private data; see
     /// [`api::Device::connect_with`](crate::Device::connect_with).
     ///
     /// # Errors
@@ -109,7 +110,7 @@ impl Device {
         self.open_for(None, peer, scheme, private_data).await
     }
 
-    /// The same with a connection that is in a protection domain.
+    /// Opens a connection in a protection domain.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -135,7 +136,7 @@ impl Device {
     ) -> Result<Connection, ConnectError> {
         let mut opening = self.device.begin_connect(domain, peer, scheme, private_data);
         loop {
-            // Hears of what happens from here on.
+            // Created before the checks, so that no later notification is missed.
             let stirred = self.hub.stirred();
             if let Some(outcome) = opening.outcome() {
                 return Ok(Connection::new(outcome?, &self.hub));
@@ -144,7 +145,7 @@ impl Device {
         }
     }
 
-    /// A new protection domain; see [`crate::Device::domain`].
+    /// Creates a protection domain; see [`crate::Device::domain`].
     ///
     /// # Errors
     /// [`TooManyDomains`].
@@ -166,8 +167,8 @@ impl Device {
         self.device.register_in(domain, region, address, access)
     }
 
-    /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
-    /// address 0.
+    /// Opens a region to the peers of all connections that are in the device's own protection domain; its first byte
+    /// has address 0.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -175,13 +176,13 @@ impl Device {
         self.device.register(region, access)
     }
 
-    /// What it has counted; `None` once its loop has ended. Waits for a turn of the loop.
+    /// Returns the device's statistics; `None` once the loop has ended. Blocks for a turn of the loop.
     pub fn stats(&self) -> Option<DeviceStats> {
         self.device.stats()
     }
 }
 
-/// Takes connections that peers open, until it is dropped; without one they are refused.
+/// Accepts connections from peers, until it is dropped. Without one they are refused.
 #[derive(Debug)]
 pub struct Listener {
     listener: api::Listener,
@@ -189,13 +190,13 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The next connection a peer has opened. None is lost if the future is dropped.
+    /// Waits for the next connection that a peer has opened, and returns it. None is lost if the future is dropped.
     ///
     /// # Errors
     /// [`WaitError::DeviceClosed`].
     pub async fn accept(&self) -> Result<Connection, WaitError> {
         loop {
-            // Hears of what happens from here on.
+            // Created before the checks, so that no later notification is missed.
             let called = self.device.hub.called();
             if let Some(connection) = self.listener.take() {
                 return Ok(Connection::new(connection, &self.device.hub));

@@ -1,4 +1,4 @@
-//! A connection: work goes in, completions come out.
+//! A connection: requests go in, completions come out.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,32 +17,32 @@ use crate::shared::{Command, ConnectionInfo, ConnectionShared, Reach, Side, Star
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::ConnectionStats;
 
-/// A reliable connection with a peer: the queue pair of the verbs.
+/// A reliable connection with a peer, corresponding to a queue pair of the RDMA verbs.
 ///
-/// A request's memory belongs to the network until its completion: a [slice](crate::Slice) of a region, or
-/// [several](Slices) that the message fills, or is put together from. Methods may be called from any thread. Dropping a
-/// connection closes it. Completions of one that was opened into an [`Events`](crate::Events) come there, and the methods here
-/// that look or wait for one find none.
+/// A request's memory belongs to the network until its completion. It is a [slice](crate::Slice) of a region, or
+/// [several](Slices) that the message fills or is gathered from. Methods may be called from any thread. Dropping a
+/// connection closes it. Completions of a connection that was opened into an [`Events`](crate::Events) appear there
+/// only; the methods here that look or wait for one find none.
 ///
 /// # Order
 ///
 /// Requests of one end start and complete in the order in which they were posted, and:
 ///
-/// - The peer's receives are consumed in order by this end's SENDs and WRITEs with immediate. When one of them completes at
-///   the peer, all WRITEs posted before it have landed.
-/// - WRITEs to the same bytes, named by the same key, take effect in order: what the last one wrote stays.
-/// - A READ sees what WRITEs posted before it wrote, under whatever key, and nothing of what WRITEs posted behind it write
-///   under its key.
+/// - The peer's receives are consumed in order by this end's SENDs and WRITEs with immediate. When one of them
+///   completes at the peer, all WRITEs posted before it have been placed.
+/// - WRITEs to the same bytes under the same key take effect in order: the bytes of the last one remain.
+/// - A READ returns the bytes of WRITEs posted before it, under whatever key, and no bytes of WRITEs posted after it
+///   under its own key.
 ///
-/// Bytes within one message land in any order; only its completion, or that of one behind it, says that all are there.
-/// To keep this over several paths, a WRITE that overlaps a WRITE or READ under way is held back until that is complete, a
-/// round trip at least, and what is posted behind it waits as well. To write to one place again and again, use a ring
-/// of places.
+/// Bytes within one message are placed in any order; only its completion, or that of a later message, guarantees that
+/// all are there. To keep this over several paths, a WRITE that overlaps an outstanding WRITE or READ is held back
+/// until that one is complete, at least a round trip, and so are the requests posted after it. To write to one place
+/// repeatedly, use a ring of places.
 ///
-/// Not in order by themselves are: WRITEs to the same memory under different keys, or behind a READ of it under a different
-/// key; a READ, and a request behind it that sends what the READ brings; the requests of different connections, and those of
-/// the two ends. For requests of one end, post the later one with [`fenced`](Connection::fenced), or wait for the
-/// completion of the earlier one.
+/// The following are not ordered by themselves: WRITEs to the same memory under different keys, or after a READ of it
+/// under a different key; a READ, and a later request that sends the bytes it returns; the requests of different
+/// connections, and those of the two ends. For requests of one end, post the later one with
+/// [`fenced`](Connection::fenced), or wait for the completion of the earlier one.
 pub struct Connection {
     inner: Arc<Inner>,
     shared: Arc<ConnectionShared>,
@@ -50,7 +50,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Whether it is one of this device's.
+    /// Returns true if the connection belongs to this device.
     pub(super) fn is_of(&self, device: &Arc<Inner>) -> bool {
         Arc::ptr_eq(&self.inner, device)
     }
@@ -60,38 +60,39 @@ impl Connection {
         Connection { inner, shared, id }
     }
 
-    /// What the loop and this end have in common.
+    /// Returns the state shared with the loop.
     #[cfg(feature = "tokio")]
     pub(crate) fn shared(&self) -> &Arc<ConnectionShared> {
         &self.shared
     }
 
-    /// Its number, unique among the connections a device has at a time; completions carry it.
+    /// Returns the connection's number, unique among the connections that a device has at a time; completions contain
+    /// it.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// What the ends agreed on.
+    /// Returns the parameters on which both ends have agreed.
     pub fn info(&self) -> &ConnectionInfo {
         self.shared.info.get().expect("a connection is handed out once it is open")
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn peer_addr(&self) -> SocketAddr {
         self.info().peer
     }
 
-    /// How far it has come.
+    /// Returns the present state.
     pub fn state(&self) -> ConnectionState {
         self.shared.state()
     }
 
-    /// Why it is over, if it is.
+    /// Returns the reason of the end, if the connection has ended.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.shared.reason.get().copied()
     }
 
-    /// SEND: the bytes go to the peer's next receive.
+    /// SEND: transfers the bytes into the peer's next receive.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -99,7 +100,7 @@ impl Connection {
         self.post(wr_id, Op::Send, from.into(), Start::InTurn)
     }
 
-    /// SEND with an immediate, which the peer finds in its completion.
+    /// SEND with an immediate, which the peer gets in its completion.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -107,7 +108,7 @@ impl Connection {
         self.post(wr_id, Op::SendImm { imm }, from.into(), Start::InTurn)
     }
 
-    /// RECV: room for one message of the peer.
+    /// RECV: posts a receive for one message of the peer.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -119,7 +120,7 @@ impl Connection {
         Ok(())
     }
 
-    /// WRITE: the bytes go to the peer's memory, whose application is not told.
+    /// WRITE: transfers the bytes into the peer's memory, without an event at the peer.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -128,7 +129,7 @@ impl Connection {
         self.post(wr_id, op, from.into(), Start::InTurn)
     }
 
-    /// WRITE with an immediate, which consumes a receive of the peer and is found in its completion.
+    /// WRITE with an immediate, which consumes a receive of the peer and appears in its completion.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -143,7 +144,7 @@ impl Connection {
         self.post(wr_id, op, from.into(), Start::InTurn)
     }
 
-    /// READ: bytes of the peer's memory come here.
+    /// READ: transfers bytes of the peer's memory into local memory.
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -152,13 +153,15 @@ impl Connection {
         self.post(wr_id, op, into.into(), Start::InTurn)
     }
 
-    /// Posts requests behind a fence: each starts when every request posted before it is complete.
+    /// Returns a handle that posts requests behind a fence: each starts when every request posted before it is
+    /// complete.
     pub fn fenced(&self) -> Fenced<'_> {
         Fenced(self)
     }
 
-    /// Opens a region to this connection's peer alone; its first byte has address 0. It is closed with the connection, if
-    /// not before. As with [`Device::register`](crate::Device::register) nothing is waited for.
+    /// Opens a region to this connection's peer alone; its first byte has address 0. The region closes with the
+    /// connection, if not before. Like [`Device::register`](crate::Device::register), this does not wait for the
+    /// loop.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -166,7 +169,7 @@ impl Connection {
         self.register_at(region, 0, access)
     }
 
-    /// The same with its first byte under `address`.
+    /// Opens a region like [`register`](Connection::register), with its first byte at `address`.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -182,7 +185,7 @@ impl Connection {
         Registration::open(&self.inner, region, address, access, Reach::Connection(self.id))
     }
 
-    /// The next completion, if there is one.
+    /// Returns the next completion, if there is one. Drives the loop if callers do so.
     pub fn poll(&self) -> Option<Completion> {
         if let Some(completion) = self.take() {
             return Some(completion);
@@ -191,24 +194,25 @@ impl Connection {
         self.take()
     }
 
-    /// Why nothing more comes: the connection is over, and every completion has been taken. For
-    /// [`Device::wait_until`](super::Device::wait_until), which would wait for a connection that is over until its timeout.
+    /// Returns the reason of the end once every completion has been taken, so that nothing more will come. For use in
+    /// [`Device::wait_until`](super::Device::wait_until), which would wait for a closed connection until its timeout.
     pub fn ended(&self) -> Option<CloseReason> {
         self.shared.ended()
     }
 
-    /// The next completion, if there is one, without turning the loop: for [`Device::wait_until`](super::Device::wait_until).
+    /// Returns the next completion, if there is one, without driving the loop: for use in
+    /// [`Device::wait_until`](super::Device::wait_until).
     pub fn take(&self) -> Option<Completion> {
         let (side, completion) = self.shared.pop()?;
         self.inner.taken(&self.shared, side);
         Some(completion)
     }
 
-    /// The next completion, waiting for it.
+    /// Waits for the next completion and returns it.
     ///
     /// # Errors
-    /// [`WaitError`] when none has come within `timeout`, or the device is closed; and at once when the connection is
-    /// over and all completions have been taken, with the reason.
+    /// [`WaitError`] if none has come within `timeout`, or if the device is closed; also at once if the connection
+    /// has ended and all completions have been taken, with the reason.
     pub fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
         let next = || match self.take() {
@@ -223,10 +227,10 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is over.
+    /// Waits until the connection has ended.
     ///
     /// # Errors
-    /// [`WaitError`] when it is not within `timeout`.
+    /// [`WaitError`] if it has not ended within `timeout`.
     pub fn wait_closed(&self, timeout: Duration) -> Result<CloseReason, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
         let closed = || match self.shared.state() {
@@ -240,20 +244,20 @@ impl Connection {
         }
     }
 
-    /// What it has counted, path by path; `None` once it is over and forgotten.
+    /// Returns the connection's statistics, path by path; `None` once it has ended and been removed.
     pub fn stats(&self) -> Option<ConnectionStats> {
         let answer = Arc::new(Mutex::new(None));
         let command = Command::Stats { id: self.id, answer: answer.clone() };
         self.inner.answer(command, &answer).ok().flatten()
     }
 
-    /// Sends a probe on every path; what comes back is in [`stats`](Connection::stats), path by path.
+    /// Sends a probe on every path; the results appear in [`stats`](Connection::stats), path by path.
     pub fn probe_paths(&self) {
         self.inner.ask(Command::Probe { id: self.id });
     }
 
-    /// Closes it. What is posted and not done is completed as flushed; the peer is told. Wait for the completions of
-    /// what matters first.
+    /// Closes the connection and informs the peer. Outstanding requests complete as flushed. Wait for the completions
+    /// you need first.
     pub fn close(&self) {
         self.inner.ask(Command::Close { connection: self.shared.clone() });
     }

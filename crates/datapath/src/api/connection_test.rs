@@ -1,4 +1,4 @@
-//! A thread that posts and is held up between two of its instructions.
+//! A thread that is delayed between two steps of posting.
 
 use pathweave_transport::{Op, Opcode, Status};
 
@@ -8,7 +8,7 @@ use crate::{Device, DeviceConfig, Event, Region};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Closes a connection, waits until the loop has forgotten it, and goes on with what was begun before.
+/// Closes a connection, waits until the loop has removed it, and completes the post that was begun before.
 fn post_late(device: &Device, near: &Connection) {
     near.shared.make_room(Side::Send).expect("it is open");
     near.shared.make_room(Side::Receive).expect("it is open");

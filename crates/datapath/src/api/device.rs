@@ -1,4 +1,4 @@
-//! A device: sockets, a loop, and what hangs on them.
+//! A device: sockets and the loop that drives them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,8 +27,8 @@ use crate::shared::{Command, ConnectionShared, Dial, Listening, Reach, Shared};
 use crate::stats::DeviceStats;
 use crate::threads::Signal;
 
-/// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
-/// its connections.
+/// A device: sockets and the loop that drives them. Clones refer to the same device, which closes with the last clone
+/// and the last of its connections.
 #[derive(Clone)]
 pub struct Device {
     pub(super) inner: Arc<Inner>,
@@ -46,7 +46,7 @@ impl Device {
         Device::start(config, backend, Arc::default())
     }
 
-    /// Opens a device over whatever carries packets.
+    /// Opens a device over another backend.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -55,7 +55,7 @@ impl Device {
         Device::start(config, backend, Arc::default())
     }
 
-    /// `signal`: what those who wait for anything at the device are told by.
+    /// `signal`: wakes the threads that wait for anything at the device.
     pub(super) fn start(
         mut config: DeviceConfig,
         backend: impl Backend + 'static,
@@ -78,19 +78,20 @@ impl Device {
         Ok(Device { inner: Arc::new(inner) })
     }
 
-    /// From now on the loop calls `hook` when something has happened: a request was completed, a connection opened, refused,
-    /// accepted or closed, a region released, or the loop has ended. In the loop's thread, once for all that a look at
-    /// arrivals and timers has brought, and once soon after this call for what was before. What the hook posts goes out in
-    /// the same turn and costs no system call.
+    /// Sets a hook that the loop calls when there are events: a request has completed, a connection was opened,
+    /// refused, accepted or closed, a region was released, or the loop has ended. The hook runs in the loop's thread,
+    /// once for all events that one check of arrivals and timers has produced. It also runs once soon after this
+    /// call, for earlier events. Requests that the hook posts leave in the same turn and cost no system call.
     ///
-    /// The hook must return soon: nothing moves meanwhile. It may use all of the library that does not wait for the loop; the
-    /// rest panics there, for the loop would wait for itself. A panic of the hook is in the log and in
-    /// [`DeviceStats::panics`], and otherwise changes nothing. A hook that holds a handle of the device keeps it open for
-    /// ever: let it hold them by a [`Weak`](std::sync::Weak). Should it be the last to hold one, the device is closed
-    /// without waiting for its thread.
+    /// The hook must return soon, since the loop is blocked meanwhile. It may use everything in the library that does
+    /// not wait for the loop; other calls panic there, as the loop would wait for itself. A panic of the hook is
+    /// recorded in the log and in [`DeviceStats::panics`], and has no other effect. A hook that owns a handle of the
+    /// device keeps the device open forever: let it own a [`Weak`](std::sync::Weak) instead. If the hook drops the
+    /// last handle, the device is closed without waiting for its thread.
     ///
-    /// Where [callers](crate::Driving) turn the loop, the hook is called by who polls, waits or
-    /// [turns](Device::progress), and never in a call that posts; and not for the end of the loop, which callers see.
+    /// If [callers](crate::Driving) drive the loop, the hook runs in the thread that polls, waits or
+    /// [drives](Device::progress), and never in a call that posts. It is then not called for the end of the loop,
+    /// which callers see themselves.
     ///
     /// # Errors
     /// [`HookTaken`].
@@ -154,27 +155,28 @@ impl Device {
         Ok(())
     }
 
-    /// A new stream of what happens on connections, without any yet.
+    /// Returns a new event stream, without connections yet.
     pub fn events(&self) -> Events {
         Events::new(&self.inner)
     }
 
-    /// Where peers reach it.
+    /// Returns the address at which peers reach the device.
     pub fn local_addr(&self) -> SocketAddr {
         self.inner.local
     }
 
-    /// All addresses at which they do; [`local_addr`](Device::local_addr) is the first.
+    /// Returns all addresses at which peers reach the device; [`local_addr`](Device::local_addr) is the first.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.inner.addresses
     }
 
-    /// Paths that it sends on: as many as were asked for, or fewer where the system had no more descriptors or ports.
+    /// Returns the number of paths to send on: as configured, or fewer if the system had no more descriptors or
+    /// ports.
     pub fn paths(&self) -> u16 {
         self.inner.paths
     }
 
-    /// A new protection domain.
+    /// Creates a protection domain.
     ///
     /// # Errors
     /// [`TooManyDomains`].
@@ -182,7 +184,7 @@ impl Device {
         self.inner.domains.take()
     }
 
-    /// Lets peers open connections.
+    /// Accepts connections from peers.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already.
@@ -190,7 +192,7 @@ impl Device {
         self.listen_for(None)
     }
 
-    /// Lets peers open connections, which are in a protection domain.
+    /// Accepts connections from peers into a protection domain.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
@@ -203,7 +205,7 @@ impl Device {
         Ok(Listener { inner: self.inner.clone() })
     }
 
-    /// Opens a connection with the device's scheme.
+    /// Opens a connection with the device's scheme, and waits for it.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -211,8 +213,8 @@ impl Device {
         self.connect_with(peer, &self.inner.scheme.clone(), &[])
     }
 
-    /// Opens a connection with a scheme of its own, and says something to the peer's application (at most 196 bytes,
-    /// which it finds in [`ConnectionInfo::private_data`](crate::ConnectionInfo)).
+    /// Opens a connection with the given scheme and private data of at most 196 bytes. The peer's application gets
+    /// the data in [`ConnectionInfo::private_data`](crate::ConnectionInfo).
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -225,9 +227,9 @@ impl Device {
         self.connect_for(None, peer, scheme, private_data)
     }
 
-    /// The same with a peer that is at `peer` and at the addresses of `others`: whichever answers is where the connection
-    /// begins. All addresses that the peer listens at it uses in any case, once it is there; this is for the first contact, where one
-    /// may be dead.
+    /// Opens a connection like [`connect_with`](Device::connect_with) with a peer that has several addresses: the
+    /// connection begins at the first one that answers. An open connection uses all addresses of the peer in any
+    /// case; this call is for the first contact, when one of them may be down.
     ///
     /// # Errors
     /// [`ConnectError`], about `peer`, at the latest after the configured `connect_timeout`.
@@ -241,7 +243,7 @@ impl Device {
         self.finish(self.dial(None, (peer, others.to_vec()), scheme, private_data))
     }
 
-    /// The same with a connection that is in a protection domain.
+    /// Opens a connection like [`connect_with`](Device::connect_with) in a protection domain.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -268,7 +270,7 @@ impl Device {
         self.finish(self.begin_connect(domain, peer, scheme, private_data))
     }
 
-    /// Waits for the outcome.
+    /// Waits for the outcome of an attempt.
     fn finish(&self, mut opening: Opening) -> Result<Connection, ConnectError> {
         match self.inner.wait(None, || opening.outcome()) {
             Ok(outcome) => outcome.expect("nothing but an outcome ends a wait without a deadline"),
@@ -276,7 +278,7 @@ impl Device {
         }
     }
 
-    /// Begins to open a connection that tells its own handle what happens on it.
+    /// Starts to open a connection whose events go to its own handle.
     pub(crate) fn begin_connect(
         &self,
         domain: Option<ProtectionDomain>,
@@ -307,9 +309,9 @@ impl Device {
         Opening { inner: self.inner.clone(), connection: Some(connection) }
     }
 
-    /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
-    /// address 0. Nothing is waited for, so this may be called from the device's hook: the key is there at once, and whatever a peer
-    /// sends after it was told of the key finds the region open, however it was told.
+    /// Opens a region to the peers of all connections that are in the device's own protection domain; its first byte
+    /// has address 0. Does not wait for the loop, so it may be called in the device's hook: the key is valid at once.
+    /// A request that a peer sends after it has received the key, by whatever means, finds the region open.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -317,7 +319,7 @@ impl Device {
         self.register_at(region, 0, access)
     }
 
-    /// The same with its first byte under `address`.
+    /// Opens a region like [`register`](Device::register), with its first byte at `address`.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -330,8 +332,8 @@ impl Device {
         Registration::open(&self.inner, region, address, access, Reach::Domain(None))
     }
 
-    /// Opens a region to the peers of the connections in a protection domain, its first byte under `address`, as
-    /// [`register`](Device::register) does.
+    /// Opens a region like [`register`](Device::register) to the peers of the connections in a protection domain,
+    /// with its first byte at `address`.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -348,16 +350,16 @@ impl Device {
         Registration::open(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
     }
 
-    /// What it has counted; `None` once its loop has ended.
+    /// Returns the device's statistics; `None` once the loop has ended.
     pub fn stats(&self) -> Option<DeviceStats> {
         let answer = Arc::new(Mutex::new(None));
         self.inner.answer(Command::DeviceStats { answer: answer.clone() }, &answer).ok()
     }
 
-    /// Waits until `ready` gives something; `None` after `timeout`. For waiting on several connections and a listener at
-    /// once: `ready` is asked whenever something may have happened, and may only look, with
-    /// [`Connection::take`], [`Connection::ended`] and [`Listener::take`](super::Listener::take). A connection that is over
-    /// completes nothing more: who waits for one looks whether it has ended, too.
+    /// Waits until `ready` returns a value; returns `None` after `timeout`. For waiting on several connections and a
+    /// listener at once. `ready` is called whenever something may have happened. It may only look for events, with
+    /// [`Connection::take`], [`Connection::ended`] and [`Listener::take`](super::Listener::take). A closed connection
+    /// produces no completions, so check whether it has ended as well.
     ///
     /// # Errors
     /// [`WaitError::DeviceClosed`].
@@ -369,38 +371,40 @@ impl Device {
         self.inner.wait(Instant::now().checked_add(timeout), ready).map_err(WaitError::DeviceClosed)
     }
 
-    /// Whether a domain is one of this device's.
+    /// Returns true if a domain belongs to this device.
     #[cfg(feature = "tokio")]
     pub(crate) fn knows(&self, domain: &ProtectionDomain) -> bool {
         self.inner.domains.know(domain)
     }
 
-    /// The scheme of connections for which no other is named.
+    /// Returns the default scheme of connections.
     #[cfg(feature = "tokio")]
     pub(crate) fn scheme(&self) -> &str {
         &self.inner.scheme
     }
 
-    /// What the loop and this end have in common.
+    /// Returns the state shared with the loop.
     #[cfg(feature = "tokio")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.inner.shared
     }
 
-    /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving), [`Driving::Standby`](crate::Driving)) and none
-    /// does just now. Says whether this call has.
+    /// Drives the loop once, if callers drive it ([`Driving::Caller`](crate::Driving),
+    /// [`Driving::Standby`](crate::Driving)) and no other thread does at the moment. Returns whether this call has
+    /// driven it.
     pub fn progress(&self) -> Turned {
         self.inner.driver.nudge(&self.inner.shared)
     }
 
-    /// The caller goes to sleep where it does not see what arrives here. With [`Driving::Standby`](crate::Driving) the
-    /// device's thread takes the loop over at once, without waiting for a lull; otherwise this does nothing.
+    /// Announces that the caller goes to sleep where it does not see arrivals. With
+    /// [`Driving::Standby`](crate::Driving) the device's thread takes the loop over at once, without waiting for a
+    /// lull. Otherwise this does nothing.
     pub fn rest(&self) {
         self.inner.driver.rest();
     }
 
-    /// Has all that are in [`wait_until`](Device::wait_until) ask once more whether they are `ready`: what they wait for has come
-    /// about elsewhere.
+    /// Makes all threads in [`wait_until`](Device::wait_until) check again whether they are `ready`, since their
+    /// condition may have become true for another reason.
     pub fn rouse(&self) {
         self.inner.shared.rouse();
     }

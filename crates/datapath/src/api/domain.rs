@@ -1,4 +1,4 @@
-//! Protection domains: which peers reach which memory.
+//! Protection domains: they restrict which peers can access which memory.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,28 +9,28 @@ use pathweave_transport::Domain;
 use crate::error::TooManyDomains;
 use crate::shared::lock;
 
-/// A part of a device that is apart from the others: regions that are registered in it can be reached over connections in
-/// it, and over no others. Clones are the same domain; it ends with the last of them, of its connections and its regions.
+/// A protection domain: regions registered in it can be accessed over connections in it, and over no others. Clones
+/// refer to the same domain. It ends with the last clone and the last of its connections and regions.
 ///
-/// A device has one of its own, in which everything is that is not said to be elsewhere.
+/// A device has a domain of its own, for all connections and regions without a named one.
 #[derive(Clone)]
 pub struct ProtectionDomain(Arc<Lease>);
 
-/// A number, given back when it is no longer in use.
+/// A domain's number, returned when it is no longer in use.
 struct Lease {
     number: Domain,
     numbers: Arc<Numbers>,
 }
 
-/// The domains of a device.
+/// Allocator of a device's domain numbers.
 #[derive(Debug)]
 pub(super) struct Numbers(Mutex<Free>);
 
 #[derive(Debug)]
 struct Free {
-    /// The first that was never given; 0 is the device's own domain.
+    /// First number that has never been used; 0 is the device's own domain.
     next: u16,
-    /// Those given back, the oldest first.
+    /// Returned numbers, the oldest first.
     again: VecDeque<u16>,
 }
 
@@ -48,14 +48,14 @@ impl Numbers {
         Ok(ProtectionDomain(Arc::new(Lease { number: Domain(number), numbers: self.clone() })))
     }
 
-    /// Whether a domain is one of these.
+    /// Returns true if a domain has one of these numbers.
     pub(super) fn know(self: &Arc<Self>, domain: &ProtectionDomain) -> bool {
         Arc::ptr_eq(self, &domain.0.numbers)
     }
 }
 
 impl ProtectionDomain {
-    /// As the endpoint numbers it; without one it is the device's own.
+    /// Returns the endpoint's number of a domain; that of the device's own domain for `None`.
     pub(crate) fn number(domain: Option<&ProtectionDomain>) -> Domain {
         domain.map_or(Domain::default(), |domain| domain.0.number)
     }

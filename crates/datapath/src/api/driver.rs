@@ -1,4 +1,4 @@
-//! Who turns the loop: a thread of the device's own, whoever calls, or either.
+//! Driving of the loop: by a thread of the device, by its callers, or by either.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::event_loop::{Drive, Turn, Until, message};
 use crate::shared::{Answer, Shared, lock};
 use crate::signals;
 
-/// Without luck in getting the loop, a caller looks again after this long.
+/// Interval at which a caller that could not get the loop tries again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Turns of a waiting caller between two looks at its deadline.
+/// Number of turns of a waiting caller between two checks of its deadline.
 const TURNS_A_LOOK: u32 = 2;
 
 pub(crate) enum Driver {
@@ -26,20 +26,20 @@ pub(crate) enum Driver {
     Callers { turns: Arc<Turns>, standby: Option<Standby> },
 }
 
-/// The loop where callers turn it.
+/// The loop, if callers drive it.
 pub(crate) struct Turns {
     pub(super) engine: Mutex<Box<dyn Drive>>,
     ended: AtomicBool,
-    /// How often a caller has turned it.
+    /// Number of times a caller has driven it.
     calls: AtomicU64,
 }
 
-/// Whether a call has turned the loop.
+/// Result of a call to drive the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turned {
-    /// It has.
+    /// This call has driven it.
     Here,
-    /// Somebody else does.
+    /// Another thread drives it.
     Elsewhere,
 }
 
@@ -52,13 +52,13 @@ impl Turns {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// A caller turns the loop. Under the lock.
+    /// Counts a caller that drives the loop. The lock must be held.
     #[inline]
     fn count_call(&self) {
         self.calls.store(self.calls() + 1, Ordering::Relaxed);
     }
 
-    /// The loop ends. Under the lock.
+    /// Ends the loop. The lock must be held.
     #[cold]
     pub(super) fn end<C, H>(&self, engine: &mut dyn Drive, shared: &Shared<C, H>, reason: String) {
         self.ended.store(true, Ordering::Release);
@@ -66,20 +66,20 @@ impl Turns {
         let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
     }
 
-    /// One turn, minding its end. Under the lock.
+    /// Runs one turn and handles the end of the loop. The lock must be held.
     fn turn<C, H>(&self, engine: &mut dyn Drive, shared: &Shared<C, H>) {
         if self.has_ended() {
             return;
         }
         self.count_call();
-        // Parking for no time says that what arrives from now on is to be looked at.
+        // Parking with `AtOnce` makes the next turn check for arrivals again.
         if let Err(reason) = guarded(|| engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce))) {
             self.end(engine, shared, reason);
         }
     }
 }
 
-/// Runs the loop until it is told to stop or cannot go on.
+/// Runs the loop until it is stopped or fails.
 pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     let reason = turn_to_the_end(&mut *engine);
     let _ = shared.broken.set(reason);
@@ -88,7 +88,7 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     let _ = shared.call_hook();
 }
 
-/// Runs the loop until it has stopped. Returns why it has.
+/// Runs the loop until it has stopped. Returns the reason.
 fn turn_to_the_end(engine: &mut dyn Drive) -> String {
     let turns = || loop {
         let turn = engine.turn()?;
@@ -105,11 +105,11 @@ fn turn_to_the_end(engine: &mut dyn Drive) -> String {
 
 pub(super) const CLOSED: &str = "its owner has closed it";
 
-/// Does some of the loop's work. A panic is a bug, and no peer was at work, or the loop would have gone on
-/// without it; but no caller shall wait for ever because of one.
+/// Runs a part of the loop. A panic that gets here is a bug outside the work of any peer; otherwise the loop would
+/// have contained it. It must not leave callers waiting forever.
 ///
 /// # Errors
-/// Why the loop cannot go on.
+/// The reason why the loop cannot continue.
 pub(super) fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
@@ -119,10 +119,10 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, Stri
 }
 
 impl Driver {
-    /// Turns `engine` as the configuration says.
+    /// Starts to drive `engine` as configured.
     ///
     /// # Errors
-    /// The system has no thread for it, or not on that core.
+    /// The system cannot start a thread, or cannot pin it to the core.
     pub(crate) fn start<C: Send + 'static, H: Send + 'static>(
         engine: Box<dyn Drive>,
         shared: &Arc<Shared<C, H>>,
@@ -144,17 +144,17 @@ impl Driver {
         Ok(Driver::Callers { turns, standby })
     }
 
-    /// Hands a command to the loop.
+    /// Passes a command to the loop.
     #[inline]
     pub(crate) fn ask<C, H>(&self, shared: &Shared<C, H>, command: C) {
         shared.ask(command);
         self.push(shared);
     }
 
-    /// Hands a command to the loop and waits for its answer.
+    /// Passes a command to the loop and waits for its answer.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no answer.
     pub(crate) fn answer<T, C, H>(
         &self,
         shared: &Shared<C, H>,
@@ -169,10 +169,10 @@ impl Driver {
         }
     }
 
-    /// Waits until `ready` gives something; `Ok(None)` at the deadline.
+    /// Waits until `ready` returns a value; returns `Ok(None)` at the deadline.
     ///
     /// # Errors
-    /// Why the loop has ended.
+    /// The reason why the loop has ended.
     pub(crate) fn wait<T, C, H>(
         &self,
         shared: &Shared<C, H>,
@@ -186,11 +186,11 @@ impl Driver {
         found.transpose()
     }
 
-    /// Lets the loop see what was asked of it. Of use only where callers turn it.
+    /// Lets the loop process queued commands at once, if callers drive it.
     #[inline]
     fn push<C, H>(&self, shared: &Shared<C, H>) {
         if let Driver::Callers { turns, .. } = self
-            // Whoever else has it will see the command.
+            // If another thread has the loop, that thread will see the command.
             && let Ok(mut engine) = turns.engine.try_lock()
             && !turns.has_ended()
             && let Err(reason) = guarded(|| {
@@ -202,7 +202,7 @@ impl Driver {
         }
     }
 
-    /// Turns the loop once, where callers do.
+    /// Drives the loop once, if callers do so.
     pub(crate) fn nudge<C, H>(&self, shared: &Shared<C, H>) -> Turned {
         let Driver::Callers { turns, standby } = self else { return Turned::Elsewhere };
         if let Ok(mut engine) = turns.engine.try_lock() {
@@ -215,14 +215,14 @@ impl Driver {
         Turned::Elsewhere
     }
 
-    /// The caller goes to sleep where it does not see what arrives.
+    /// Announces that the caller goes to sleep where it does not see arrivals.
     pub(crate) fn rest(&self) {
         if let Driver::Callers { standby: Some(standby), .. } = self {
             standby.rest();
         }
     }
 
-    /// Waits until `ready` gives something; `None` at the deadline.
+    /// Waits until `ready` returns a value; returns `None` at the deadline.
     fn wait_for<T, C, H>(
         &self,
         shared: &Shared<C, H>,
@@ -238,7 +238,7 @@ impl Driver {
                 let spin = match waiting {
                     Waiting::Busy => Duration::MAX,
                     Waiting::Blocking { spin } => *spin,
-                    // The loop's thread looks; two would be in each other's way.
+                    // The loop's thread polls; a second polling thread would disturb it.
                     Waiting::Adaptive { .. } => Duration::ZERO,
                 };
                 if spin > Duration::ZERO
@@ -262,7 +262,7 @@ impl Driver {
                         if let Some(standby) = standby {
                             standby.want(shared);
                         }
-                        // Somebody else drives, and may leave any time.
+                        // Another thread drives the loop, and may leave at any time.
                         let soon = Instant::now() + LOOK_AGAIN;
                         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
                         let is_free = || turns.engine.try_lock().is_ok();
@@ -279,11 +279,11 @@ impl Driver {
         }
     }
 
-    /// The loop is to end; waits until it has.
+    /// Waits for the end of the loop, which a command has requested.
     pub(crate) fn stop<C, H>(&self, shared: &Shared<C, H>) {
         match self {
             Driver::Thread { handle, .. } => {
-                // The loop does not wait for itself; it ends when it gets to it.
+                // The loop's own thread does not wait for itself; the loop ends later.
                 if let Some(handle) = lock(handle).take().filter(|_| !shared.is_in_hook()) {
                     let _ = handle.join();
                 }
@@ -300,7 +300,7 @@ impl Driver {
     }
 }
 
-/// Looks again and again for a while. `None`: go on otherwise.
+/// Polls for a while. Returns `None` to continue otherwise.
 fn look<T>(
     spin: Duration,
     deadline: Option<Instant>,
@@ -324,7 +324,7 @@ fn look<T>(
     }
 }
 
-/// Turns the loop until `ready` gives something.
+/// Drives the loop until `ready` returns a value.
 fn drive<T, C, H>(
     engine: &mut dyn Drive,
     turns: &Turns,
@@ -342,7 +342,7 @@ fn drive<T, C, H>(
         if let Some(value) = ready() {
             return Some(value);
         }
-        // Looking at the clock costs as much as a tenth of a system call, and mostly there is time left.
+        // Reading the clock costs up to a tenth of a system call, and the deadline mostly has not passed.
         looks += 1;
         if looks.is_multiple_of(TURNS_A_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return None;
@@ -354,7 +354,7 @@ fn drive<T, C, H>(
     }
 }
 
-/// Starts the loop's thread, on its core and with timers as exact as the system has them.
+/// Starts the loop's thread, on its core and with the system's most precise timers.
 pub(super) fn spawn(
     work: impl FnOnce() + Send + 'static,
     local: SocketAddr,
@@ -369,7 +369,7 @@ pub(super) fn spawn(
         let fine = placed.is_ok();
         let _ = report.send(placed);
         if fine {
-            // Without it the kernel may be 50 us late. Where it is refused, pacing is as good as that.
+            // Without this the kernel may wake the thread 50 us late. If it is refused, pacing is that imprecise.
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
             work();
         }

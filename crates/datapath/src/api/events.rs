@@ -1,4 +1,4 @@
-//! All that happens on many connections, in one place.
+//! Event stream of many connections.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,20 +14,19 @@ use crate::event::Event;
 use crate::shared::{Command, ConnectionShared, Dial, Listening, Release};
 use crate::stream::{News, Stream, refuse};
 
-/// One stream of all that happens on the connections that are opened into it, by this end or by peers: openings,
-/// completions, ends. Clones are the same stream; a device may have several. [`Device::events`](crate::Device::events) makes
-/// one.
+/// Event stream of the connections that this end or peers open into it: openings, completions, ends. Clones refer to
+/// the same stream; a device may have several. [`Device::events`](crate::Device::events) creates one.
 ///
-/// Nothing here waits for the loop but [`wait`](Events::wait), so the device's [hook](crate::Device::set_hook) may use all
-/// the rest. Taking an event takes no lock. Completions of these connections come here alone:
-/// [`Connection::poll`] and its like find none.
+/// Only [`wait`](Events::wait) waits for the loop, so the device's [hook](crate::Device::set_hook) may use all other
+/// methods. Taking an event takes no lock. Completions of these connections appear here only: [`Connection::poll`]
+/// and similar methods find none.
 ///
-/// A connection a peer has opened is first seen as [`Event::Accepted`]. Receives that the hook posts when it is called for
-/// that are there before the loop looks at the peer's first packet, so none is turned away. Those of another thread may come
-/// later; then the peer tries again.
+/// A connection that a peer has opened first appears as [`Event::Accepted`]. Receives that the hook posts when it is
+/// called for that event are in place before the loop processes the peer's first packet, so no packet is refused.
+/// Receives posted by another thread may come later; the peer then retransmits.
 ///
-/// With the last clone, connections that nobody has taken out are closed; those that were taken go on, and nobody hears
-/// of their completions.
+/// When the last clone is dropped, connections that nobody has taken are closed. Connections that were taken
+/// continue, but their completions are lost.
 ///
 /// ```
 /// use pathweave_datapath::{Device, DeviceConfig, Event, Region};
@@ -58,7 +57,7 @@ use crate::stream::{News, Stream, refuse};
 #[derive(Clone)]
 pub struct Events(Arc<Held>);
 
-/// What the clones hold together.
+/// State that all clones share.
 struct Held {
     inner: Arc<Inner>,
     stream: Arc<Stream>,
@@ -69,22 +68,22 @@ impl Events {
         Events(Arc::new(Held { inner: inner.clone(), stream: Arc::default() }))
     }
 
-    /// Begins to open a connection with the device's scheme, and returns at once. The outcome is [`Event::Opened`] or
+    /// Starts to open a connection with the device's scheme, and returns at once. The outcome is [`Event::Opened`] or
     /// [`Event::Refused`] with `token`, at the latest after the configured `connect_timeout`.
     pub fn connect(&self, token: u64, peer: SocketAddr) -> Attempt {
         self.connect_with(token, peer, &self.0.inner.scheme, &[])
     }
 
-    /// The same with a scheme of its own, saying something to the peer's application; see
+    /// Starts to open a connection with the given scheme and private data; see
     /// [`Device::connect_with`](crate::Device::connect_with).
     pub fn connect_with(&self, token: u64, peer: SocketAddr, scheme: &str, private_data: &[u8]) -> Attempt {
         self.dial(token, None, peer, scheme, private_data)
     }
 
-    /// The same with a connection that is in a protection domain.
+    /// Starts to open a connection in a protection domain.
     ///
     /// # Errors
-    /// [`ConnectError::OtherDevice`], and then no event comes.
+    /// [`ConnectError::OtherDevice`]; no event follows then.
     pub fn connect_in(
         &self,
         domain: &ProtectionDomain,
@@ -119,13 +118,13 @@ impl Events {
             stream: Some(stream.clone()),
         })));
         if let Some(reason) = inner.shared.broken.get() {
-            // The loop may not have seen it any more.
+            // The loop may have ended before it processed the command.
             refuse(&connection, Some(stream), ConnectError::DeviceClosed(reason.clone()));
         }
         Attempt { inner: inner.clone(), connection }
     }
 
-    /// Lets peers open connections, each of which is an [`Event::Accepted`], until what this gives is dropped.
+    /// Accepts connections from peers, each of which is an [`Event::Accepted`], until the returned handle is dropped.
     ///
     /// # Errors
     /// [`OpenError::System`] if the device has a listener already.
@@ -133,7 +132,7 @@ impl Events {
         self.accept_for(None)
     }
 
-    /// The same with connections that are in a protection domain.
+    /// Accepts connections from peers into a protection domain.
     ///
     /// # Errors
     /// [`OpenError::System`] if the device has a listener already, or the domain is another device's.
@@ -147,24 +146,24 @@ impl Events {
         Ok(Accepting { events: self.clone() })
     }
 
-    /// Closes a region to peers, and returns at once: nothing that they ask for from now on reaches it. When no packet reads
-    /// or writes it any more, which may be later only where a READ is being answered, [`Event::Released`] comes with `token`;
-    /// or never, if the device's loop has ended, and then nothing does anyway.
+    /// Closes a region to new requests of peers, and returns at once. [`Event::Released`] comes with `token` when no
+    /// packet accesses it any more, which is delayed only while a READ is being answered. If the device's loop has
+    /// ended the event never comes, and nothing accesses the region either.
     pub fn release(&self, registration: Registration, token: u64) {
         let rkey = registration.leave();
         let tell = Some((self.0.stream.clone(), token));
         self.0.inner.ask(Command::Release(Release { rkey, tell }));
     }
 
-    /// Takes a region's memory away from peers that may still use its key, without ending their connections as a
-    /// [release](Events::release) would when they do: in its place they find zeros, and what they write is lost. [`Event::Released`]
-    /// comes with `token` once no packet reads or writes the memory; the key stays until the registration is closed.
+    /// Detaches a region's memory while peers may still use its key. A [release](Events::release) would end their
+    /// connections in that case; here their READs return zeros, and their WRITEs are discarded. [`Event::Released`]
+    /// comes with `token` once no packet accesses the memory. The key remains valid until the registration is closed.
     pub fn withdraw(&self, registration: &Registration, token: u64) {
         let tell = Some((self.0.stream.clone(), token));
         self.0.inner.ask(Command::Withdraw(Release { rkey: registration.rkey(), tell }));
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if there is one. Drives the loop if callers do so.
     pub fn poll(&self) -> Option<Event> {
         if let Some(event) = self.take() {
             return Some(event);
@@ -173,7 +172,8 @@ impl Events {
         self.take()
     }
 
-    /// The next event, if there is one, without turning the loop: for [`Device::wait_until`](crate::Device::wait_until).
+    /// Returns the next event, if there is one, without driving the loop: for use in
+    /// [`Device::wait_until`](crate::Device::wait_until).
     pub fn take(&self) -> Option<Event> {
         let Held { inner, stream } = &*self.0;
         let mut unsettled = Vec::new();
@@ -197,7 +197,8 @@ impl Events {
                     let (token, error) = known.expect("set before the news is pushed");
                     break Some(Event::Refused { token, error: Box::new(error.clone()) });
                 }
-                // What was posted while it ended is flushed behind this, unless nobody does so any more.
+                // Requests posted during the close are flushed behind this entry, so it is queued again. If the loop
+                // has ended, nothing flushes them.
                 News::Closed(connection)
                     if !connection.is_settled() && inner.shared.broken.get().is_none() =>
                 {
@@ -214,10 +215,10 @@ impl Events {
         event
     }
 
-    /// The next event, waiting for it.
+    /// Waits for the next event and returns it.
     ///
     /// # Errors
-    /// [`WaitError::Timeout`], or [`WaitError::DeviceClosed`] when the loop has ended and all events have been taken.
+    /// [`WaitError::Timeout`], or [`WaitError::DeviceClosed`] if the loop has ended and all events have been taken.
     pub fn wait(&self, timeout: Duration) -> Result<Event, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
         match self.0.inner.wait(deadline, || self.take()) {
@@ -227,7 +228,7 @@ impl Events {
         }
     }
 
-    /// Why the device's loop has ended, if it has: then nothing comes but what is there already.
+    /// Returns the reason if the device's loop has ended. Only events that are already queued follow then.
     pub fn ended(&self) -> Option<String> {
         self.0.inner.shared.broken.get().cloned()
     }
@@ -247,15 +248,15 @@ impl fmt::Debug for Events {
     }
 }
 
-/// A connection that is being opened. Dropping this changes nothing.
+/// A connection that is being opened. Dropping this has no effect.
 pub struct Attempt {
     inner: Arc<Inner>,
     connection: Arc<ConnectionShared>,
 }
 
 impl Attempt {
-    /// Gives it up: [`Event::Refused`] comes with [`ConnectError::GivenUp`], unless the outcome was another before. A
-    /// connection that has come about is closed.
+    /// Gives up the attempt: [`Event::Refused`] comes with [`ConnectError::GivenUp`], unless it already had another
+    /// outcome. A connection that has opened is closed.
     pub fn give_up(self) {
         self.inner.ask(Command::Close { connection: self.connection.clone() });
     }
@@ -270,7 +271,7 @@ impl fmt::Debug for Attempt {
     }
 }
 
-/// Lets peers open connections into an [`Events`], until it is dropped; without one they are refused.
+/// Accepts connections from peers into an [`Events`], until it is dropped. Without one they are refused.
 pub struct Accepting {
     events: Events,
 }

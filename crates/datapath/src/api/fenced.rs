@@ -8,13 +8,13 @@ use crate::error::PostError;
 use crate::region::Slices;
 use crate::shared::Start;
 
-/// Posts requests that start only when every request posted before them on the connection is complete. What is posted
-/// behind one of them waits, too. See [`Connection`] for what is in order without.
+/// Posts requests that start only when every request posted before them on the connection is complete. Requests
+/// posted after one of them wait, too. [`Connection`] describes the order without a fence.
 #[derive(Clone, Copy, Debug)]
 pub struct Fenced<'a>(pub(super) &'a Connection);
 
 impl Fenced<'_> {
-    /// As [`Connection::send`].
+    /// Posts a SEND; see [`Connection::send`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -22,7 +22,7 @@ impl Fenced<'_> {
         self.0.post(wr_id, Op::Send, from.into(), Start::AfterAll)
     }
 
-    /// As [`Connection::send_imm`].
+    /// Posts a SEND with an immediate; see [`Connection::send_imm`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -30,7 +30,7 @@ impl Fenced<'_> {
         self.0.post(wr_id, Op::SendImm { imm }, from.into(), Start::AfterAll)
     }
 
-    /// As [`Connection::write`].
+    /// Posts a WRITE; see [`Connection::write`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -39,7 +39,7 @@ impl Fenced<'_> {
         self.0.post(wr_id, op, from.into(), Start::AfterAll)
     }
 
-    /// As [`Connection::write_imm`].
+    /// Posts a WRITE with an immediate; see [`Connection::write_imm`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.
@@ -54,7 +54,7 @@ impl Fenced<'_> {
         self.0.post(wr_id, op, from.into(), Start::AfterAll)
     }
 
-    /// As [`Connection::read`].
+    /// Posts a READ; see [`Connection::read`].
     ///
     /// # Errors
     /// [`PostError`]; nothing was posted then.

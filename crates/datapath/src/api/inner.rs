@@ -1,4 +1,4 @@
-//! What a device, its connections, its listener and its memory hold together.
+//! State that a device shares with its connections, its listener and its registrations.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::driver::Driver;
 use crate::error::OpenError;
 use crate::shared::{Answer, Command, ConnectionShared, Listening, Shared, Side};
 
-/// What the handles of a device share: it closes with the last of them.
+/// State shared by all handles of a device, which closes with the last of them.
 pub(crate) struct Inner {
     pub(super) shared: Arc<Shared>,
     pub(super) driver: Driver,
@@ -22,14 +22,14 @@ pub(crate) struct Inner {
     pub(super) scheme: String,
     pub(super) listening: AtomicBool,
     pub(super) domains: Arc<Numbers>,
-    /// Of regions.
+    /// Allocator of the keys of regions.
     pub(super) keys: Arc<Mutex<Keys>>,
-    /// Requests that may be outstanding on a connection, and as many receives.
+    /// Largest number of outstanding requests of a connection; the same for receives.
     pub(super) queue_depth: u32,
 }
 
 impl Inner {
-    /// Hands a command to the loop.
+    /// Passes a command to the loop.
     #[inline]
     pub(super) fn ask(&self, command: Command) {
         if let Command::Listen(None) = command {
@@ -38,18 +38,18 @@ impl Inner {
         self.driver.ask(&self.shared, command);
     }
 
-    /// Hands over a command from which nothing follows before something arrives.
+    /// Queues a command without driving the loop, since its effect is not needed before the next arrival.
     #[inline]
     pub(super) fn ask_for_later(&self, command: Command) {
         self.shared.ask(command);
     }
 
-    /// Hands a command to the loop and waits for its answer.
+    /// Passes a command to the loop and waits for its answer.
     pub(super) fn answer<T>(&self, command: Command, answer: &Answer<T>) -> Result<T, String> {
         self.driver.answer(&self.shared, command, answer)
     }
 
-    /// Lets peers open connections.
+    /// Accepts connections from peers.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already, or the domain is another device's.
@@ -65,16 +65,16 @@ impl Inner {
         Ok(())
     }
 
-    /// The application has taken a completion of a connection.
+    /// Records that the application has taken a completion of a connection.
     #[inline]
     pub(super) fn taken(&self, connection: &ConnectionShared, side: Side) {
         if connection.taken(side) {
-            // Who else waits for one hears that there is none.
+            // Other threads that wait for one learn that there will be none.
             self.ask_for_later(Command::Look);
         }
     }
 
-    /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.
+    /// Waits until `ready` returns a value. Returns `Ok(None)` at the deadline, and the reason if the loop has ended.
     pub(super) fn wait<T>(
         &self,
         deadline: Option<Instant>,
@@ -83,7 +83,7 @@ impl Inner {
         self.driver.wait(&self.shared, deadline, ready)
     }
 
-    /// Turns the loop once, if no thread does.
+    /// Drives the loop once, if no thread does.
     #[inline]
     pub(super) fn nudge(&self) {
         self.driver.nudge(&self.shared);

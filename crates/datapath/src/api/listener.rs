@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! Acceptance of connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use super::inner::Inner;
 use crate::error::WaitError;
 use crate::shared::Command;
 
-/// Takes connections that peers open, until it is dropped; without one they are refused.
+/// Accepts connections from peers, until it is dropped. Without one they are refused.
 pub struct Listener {
     pub(super) inner: Arc<Inner>,
 }
 
 impl Listener {
-    /// The next connection a peer has opened.
+    /// Waits for the next connection that a peer has opened, and returns it.
     ///
     /// # Errors
-    /// [`WaitError`] when none has come within `timeout`, or the device is closed.
+    /// [`WaitError`] if none has come within `timeout`, or if the device is closed.
     pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
         let deadline = Instant::now().checked_add(timeout);
         let found = self.inner.wait(deadline, || self.inner.shared.handed.pop());
@@ -29,7 +29,7 @@ impl Listener {
         }
     }
 
-    /// The next connection a peer has opened, if there is one, without turning the loop.
+    /// Returns the next connection that a peer has opened, if there is one, without driving the loop.
     pub fn take(&self) -> Option<Connection> {
         let shared = self.inner.shared.handed.pop()?;
         Some(Connection::new(self.inner.clone(), shared))

@@ -19,14 +19,15 @@ use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
 use crate::region::Region;
 use crate::threads::Signal;
 
-/// Loops of one device.
+/// Largest number of loops of one device.
 const MOST_LOOPS: usize = 64;
 
-/// Several loops as one device, for hosts whose links are faster than a core: each loop is a thread with sockets, ports and
-/// connections of its own, and shares no lock and no counter with another. A connection is of one loop for its life.
+/// Several loops as one device, for hosts whose links are faster than a core. Each loop is a thread with its own
+/// sockets, ports and connections, and shares no lock and no counter with the others. A connection belongs to one
+/// loop for its life.
 ///
-/// Loops are told apart by ports: peers know [all of them](Loops::addresses), and connections are [dealt](Loops::connect) to the
-/// loops of both ends in turn. Everything else is as with a [`Device`], which is what each loop is.
+/// Loops are distinguished by ports: peers know [all of them](Loops::addresses), and connections are
+/// [distributed](Loops::connect) over the loops of both ends in turn. Otherwise each loop is a [`Device`].
 ///
 /// ```
 /// use pathweave_datapath::{Access, DeviceConfig, Loops, Region};
@@ -50,16 +51,17 @@ const MOST_LOOPS: usize = 64;
 /// ```
 pub struct Loops {
     devices: Vec<Device>,
-    /// Connections dealt so far.
+    /// Number of connections distributed so far.
     dealt: AtomicUsize,
 }
 
 impl Loops {
-    /// Opens so many loops, 1 to 64, over UDP sockets. The first has the port of `config.bind`, the others those after it; with
-    /// port 0 each has any that is free. With a core in `config.driving` the others stay on the cores after it.
+    /// Opens 1 to 64 loops over UDP sockets. The first one has the port of `config.bind`, the others the ports after
+    /// it; with port 0 each has any free port. With a core in `config.driving` the other loops are pinned to the
+    /// cores after it.
     ///
     /// # Errors
-    /// [`OpenError`]; also where `config.driving` is not [`Driving::Thread`].
+    /// [`OpenError`]; also if `config.driving` is not [`Driving::Thread`].
     pub fn open(config: &DeviceConfig, loops: usize) -> Result<Self, OpenError> {
         let mut held = hold_ports(config, loops);
         Loops::with_backends(config, loops, |config| {
@@ -68,7 +70,7 @@ impl Loops {
         })
     }
 
-    /// The same over whatever carries packets; `open` is called for each loop with its configuration.
+    /// Opens loops over another backend; `open` is called for each loop with its configuration.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -89,18 +91,18 @@ impl Loops {
         Ok(Loops { devices, dealt: AtomicUsize::new(0) })
     }
 
-    /// Each loop as a device: for what is not done with all of them, as statistics.
+    /// Returns the device of each loop, for operations on single loops such as statistics.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// Where peers reach each of them.
+    /// Returns the address of each loop, at which peers reach it.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.devices.iter().map(Device::local_addr).collect()
     }
 
-    /// Opens a connection with the configured scheme to a peer that has loops at these addresses: from the next loop of this end,
-    /// to the next of the peer's.
+    /// Opens a connection with the configured scheme to a peer that has loops at these addresses: from the next loop
+    /// of this end, to the next loop of the peer.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -110,7 +112,7 @@ impl Loops {
         self.devices[number % self.devices.len()].connect(peer[number % peer.len()])
     }
 
-    /// Lets peers open connections to any loop.
+    /// Accepts connections from peers to any loop.
     ///
     /// # Errors
     /// [`OpenError::System`] if there is a listener already.
@@ -128,7 +130,8 @@ impl Loops {
         Ok(LoopsRegistration { of_loops: self.devices.iter().map(of_loop).collect::<Result<_, _>>()? })
     }
 
-    /// Waits until `ready` gives something; `None` after `timeout`. As [`Device::wait_until`], for what happens at any loop.
+    /// Waits until `ready` returns a value; returns `None` after `timeout`. Like [`Device::wait_until`], but for
+    /// events of any loop.
     ///
     /// # Errors
     /// [`WaitError::DeviceClosed`].
@@ -141,7 +144,8 @@ impl Loops {
     }
 }
 
-/// Waits at all loops, of which one that has ended is an error: they tell one signal, so to wait at the first is to wait at all.
+/// Waits for events of all loops; fails if one has ended. All loops share one signal, so waiting at the first covers
+/// all.
 fn wait_at<'l, T, I: Iterator<Item = &'l Arc<Inner>>>(
     loops: impl Fn() -> I,
     timeout: Duration,
@@ -156,8 +160,8 @@ fn wait_at<'l, T, I: Iterator<Item = &'l Arc<Inner>>>(
     first.wait(deadline, look).and_then(Option::transpose).map_err(WaitError::DeviceClosed)
 }
 
-/// Takes the ports of all loops, so that no path of a loop has that of another, whose turn is later; what is not to be had is
-/// told when the loop itself opens.
+/// Reserves the ports of all loops, so that no path of one loop takes the port of a later one. Errors are reported
+/// when the loop itself opens.
 fn hold_ports(config: &DeviceConfig, loops: usize) -> impl Iterator<Item = Vec<UdpSocket>> + use<> {
     let of_loop = |index| {
         let config = of_loop(config, index).ok()?;
@@ -168,7 +172,7 @@ fn hold_ports(config: &DeviceConfig, loops: usize) -> impl Iterator<Item = Vec<U
     (0..loops.min(MOST_LOOPS)).map_while(of_loop).collect::<Vec<_>>().into_iter()
 }
 
-/// What a loop is opened with.
+/// Returns the configuration of one loop.
 fn of_loop(config: &DeviceConfig, index: usize) -> Result<DeviceConfig, ConfigError> {
     let mut config = config.clone();
     let offset = u16::try_from(index).unwrap_or(u16::MAX);
@@ -192,45 +196,46 @@ fn of_loop(config: &DeviceConfig, index: usize) -> Result<DeviceConfig, ConfigEr
             return Err(ConfigError::OutOfRange { field: "driving", value: format!("{other:?}"), allowed });
         }
     };
-    // Loops that made the same choices would choose the same paths.
+    // Loops with the same seed would choose the same paths.
     config.seed = config.seed.map(|seed| seed.wrapping_add(index as u64));
     Ok(config)
 }
 
-/// Takes connections that peers open to any loop, until it is dropped.
+/// Accepts connections from peers to any loop, until it is dropped.
 pub struct LoopsListener {
     listeners: Vec<Listener>,
 }
 
 impl LoopsListener {
-    /// The next connection a peer has opened.
+    /// Waits for the next connection that a peer has opened, and returns it.
     ///
     /// # Errors
-    /// [`WaitError`] when none has come within `timeout`, or a loop has ended.
+    /// [`WaitError`] if none has come within `timeout`, or if a loop has ended.
     pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
         let loops = || self.listeners.iter().map(|listener| &listener.inner);
         wait_at(loops, timeout, || self.take())?.ok_or(WaitError::Timeout(timeout))
     }
 
-    /// The next connection a peer has opened, if there is one.
+    /// Returns the next connection that a peer has opened, if there is one.
     pub fn take(&self) -> Option<Connection> {
         self.listeners.iter().find_map(Listener::take)
     }
 }
 
-/// A region opened to the peers of the connections of all loops, until it is dropped. Each loop has a key of its own.
+/// A region that the peers of all loops' connections can access, until it is dropped. Each loop has its own key.
 pub struct LoopsRegistration {
     of_loops: Vec<Registration>,
 }
 
 impl LoopsRegistration {
-    /// The byte at `offset` of the region, as the peer of this connection names it; `None`: the connection is of another device.
+    /// Returns the address and key of the byte at `offset` of the region, for the peer of this connection; `None` if
+    /// the connection belongs to another device.
     pub fn remote(&self, connection: &Connection, offset: u64) -> Option<Remote> {
         let of_loop = self.of_loops.iter().find(|registration| connection.is_of(registration.inner()));
         of_loop.map(|registration| registration.remote(offset))
     }
 
-    /// The region.
+    /// Returns the region.
     pub fn region(&self) -> &Region {
         self.of_loops[0].region()
     }

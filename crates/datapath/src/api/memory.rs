@@ -1,4 +1,4 @@
-//! Memory opened to peers.
+//! Memory that peers can access.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::region::Region;
 use crate::secure::{OsRandom, SecureRandom};
 use crate::shared::{Command, Reach, Release, lock};
 
-/// Memory of a peer, as a request names it: an address and the key to it. How the peer's application tells it is its
-/// own affair; a SEND will do.
+/// Memory of a peer as a request names it: an address and its key. The peer's application must transfer both, for
+/// example in a SEND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// Address within the peer's registered region.
     pub address: u64,
-    /// The region's key.
+    /// Key of the region.
     pub rkey: u64,
 }
 
-/// A region opened to the peers of a device's connections, of a protection domain's, or to one peer alone, until
-/// [`Registration::close`] or drop.
+/// A region that peers can access, until [`Registration::close`] or drop: the peers of a device's connections, those
+/// of a protection domain, or one peer.
 pub struct Registration {
     inner: Arc<Inner>,
     region: Region,
@@ -33,7 +33,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Hands the loop a region to be opened, under a key that is known at once.
+    /// Passes a region to the loop, under a key that is known at once.
     pub(super) fn open(
         inner: &Arc<Inner>,
         region: &Region,
@@ -47,7 +47,8 @@ impl Registration {
         if let Some(reason) = inner.shared.broken.get() {
             return Err(RegisterError::DeviceClosed(reason.clone()));
         }
-        // New for each region, and from the system whatever the seed: peers see keys, and must not guess the next one.
+        // Each key is new, and comes from the system whatever the seed: peers see keys, and must not be able to guess
+        // the next one.
         let mut secret = [0; 8];
         OsRandom.fill(&mut secret)?;
         let rkey = lock(&inner.keys).take(u64::from_ne_bytes(secret))?;
@@ -55,34 +56,34 @@ impl Registration {
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
     }
 
-    /// The device that it is of.
+    /// Returns the device to which the registration belongs.
     pub(super) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }
 
-    /// Gives up the handle: its key, which is to be closed.
+    /// Consumes the handle and returns the key, which the caller must close.
     pub(super) fn leave(mut self) -> u64 {
         self.open = false;
         self.rkey
     }
 
-    /// The key, for peers: 64 bits, 40 of them random and new with each registration. A peer that has it and is within its
-    /// reach has the access that was given.
+    /// Returns the key for peers: 64 bits, 40 of them random and new with each registration. It grants the given
+    /// access to any peer for which the region is open.
     pub fn rkey(&self) -> u64 {
         self.rkey
     }
 
-    /// Address of the region's first byte, for peers.
+    /// Returns the address of the region's first byte, for peers.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The byte at `offset` of the region, as peers name it.
+    /// Returns the address and key of the byte at `offset` of the region, for peers.
     pub fn remote(&self, offset: u64) -> Remote {
         Remote { address: self.address.wrapping_add(offset), rkey: self.rkey }
     }
 
-    /// The region.
+    /// Returns the region.
     pub fn region(&self) -> &Region {
         &self.region
     }
@@ -90,8 +91,8 @@ impl Registration {
     /// Closes the region to peers. When this returns, no packet writes to it any more.
     ///
     /// # Errors
-    /// [`DeregisterError`]: READs are being answered from it. Try again; or drop it, and it closes as soon as it can; or
-    /// [release](crate::Events::release) it, and hear when.
+    /// [`DeregisterError`] if READs are being answered from it. Try again. Alternatively drop the registration, which
+    /// closes it as soon as possible, or [release](crate::Events::release) it to get an event.
     pub fn close(&mut self) -> Result<(), DeregisterError> {
         if !self.open {
             return Ok(());

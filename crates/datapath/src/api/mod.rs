@@ -1,4 +1,4 @@
-//! What an application uses.
+//! Application interface.
 
 mod connection;
 mod device;

@@ -1,4 +1,4 @@
-//! A connection that somebody waits for.
+//! A connection for whose opening a thread or a task waits.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::error::ConnectError;
 use crate::shared::{Command, ConnectionShared};
 use crate::state::ConnectionState;
 
-/// A connection that is being opened. It is given up when this is dropped before its outcome was taken.
+/// A connection that is being opened. The attempt is given up if this is dropped before its outcome is taken.
 pub(crate) struct Opening {
     pub(super) inner: Arc<Inner>,
-    /// Until its outcome was taken.
+    /// Set until the outcome is taken.
     pub(super) connection: Option<Arc<ConnectionShared>>,
 }
 
 impl Opening {
-    /// What has become of it, once that is known.
+    /// Returns the outcome of the attempt, once it is known.
     pub(crate) fn outcome(&mut self) -> Option<Result<Connection, ConnectError>> {
         let decided = |connection: &mut Arc<ConnectionShared>| connection.state() != ConnectionState::Opening;
         match self.connection.take_if(decided) {

@@ -1,10 +1,10 @@
-//! The thread that turns the loop while no caller does.
+//! The thread that drives the loop while no caller does.
 //!
-//! Callers and the thread take turns by the loop's lock: whoever has it, turns. Callers only ever try it. The thread looks after
-//! each [`LULL`] whether any has called, which costs callers a counter that they write under the lock, and takes the lock when
-//! none has; from then on it sleeps where packets arrive. A caller that finds it there a few times in a row wants the loop back,
-//! and the thread leaves at once. Who sleeps where packets arrive, too, is no lull: then the thread sleeps until that caller
-//! leaves. Callers that nap look in a loop, and count as such.
+//! The owner of the loop's lock drives the loop. Callers only ever try the lock. Every [`LULL`] the thread checks
+//! whether any caller has driven the loop, by a counter that callers write under the lock. If none has, it takes the
+//! lock and sleeps in the loop, where arrivals wake it. A caller that finds the thread there several times in a row
+//! wants the loop back, and the thread leaves at once. A caller that itself sleeps in the loop is no lull: the thread
+//! then sleeps until that caller leaves. Callers that sleep only briefly count as polling.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,30 +17,31 @@ use crate::error::OpenError;
 use crate::event_loop::Until;
 use crate::shared::{Shared, lock};
 
-/// How long no caller may have turned the loop before the thread does.
+/// Time without a caller in the loop after which the thread takes it over.
 const LULL: Duration = Duration::from_micros(500);
-/// The same where callers nap: others want their cores, and who has not called has most likely lost his to them. To take the loop from
-/// him and to give it back costs more than his turn would.
+/// The same time while callers take naps. Other threads then need their cores, and a caller that is absent has most
+/// likely lost its core to them. Taking the loop over and giving it back would cost more than that caller's turn.
 const LULL_IN_A_CROWD: Duration = Duration::from_millis(8);
-/// A sleep of no more than this, in a loop that looks, is a nap.
+/// Longest sleep of a polling caller that counts as a nap.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
-/// Calls that find the thread at the loop before it leaves: who looks once in a while leaves it there.
+/// Number of calls that find the thread in the loop before it leaves. A caller that polls only occasionally leaves it
+/// there.
 const CALLS_TO_TAKE_OVER: u32 = 8;
 
-/// The thread, as callers see it.
+/// The callers' handle of the thread.
 pub(crate) struct Standby {
     relief: Arc<Relief>,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What callers and the thread agree by.
+/// State shared by the callers and the thread.
 #[derive(Default)]
 struct Relief {
-    /// The thread has the loop.
+    /// True while the thread has the loop.
     on_duty: AtomicBool,
-    /// A caller wants it.
+    /// True if a caller wants it.
     wanted: AtomicBool,
-    /// Calls that have found the thread at it.
+    /// Number of calls that have found the thread in the loop.
     in_vain: AtomicU32,
     watch: Mutex<Watch>,
     bell: Condvar,
@@ -48,26 +49,26 @@ struct Relief {
 
 #[derive(Default)]
 struct Watch {
-    /// The thread is to take the loop without waiting for a lull.
+    /// True if the thread is to take the loop without waiting for a lull.
     is_due: bool,
     stopping: bool,
-    /// Callers that sleep where packets arrive.
+    /// Number of callers that sleep in the loop.
     sleepers: usize,
-    /// Naps of callers, now and when the thread looked last.
+    /// Number of naps of callers, at present and at the thread's last check.
     naps: u64,
     naps_seen: u64,
-    /// The thread sleeps until one of them leaves.
+    /// True while the thread sleeps until one of them leaves.
     waits_for_sleepers: bool,
 }
 
-/// While this is there, a caller sleeps where packets arrive.
+/// Guard that marks a caller as sleeping in the loop.
 pub(super) struct Asleep<'a>(&'a Relief);
 
 impl Standby {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system cannot start a thread.
     pub(super) fn start<C: Send + 'static, H: Send + 'static>(
         turns: &Arc<Turns>,
         shared: &Arc<Shared<C, H>>,
@@ -80,7 +81,7 @@ impl Standby {
         Ok(Standby { relief, handle: Mutex::new(Some(handle)) })
     }
 
-    /// A caller that only looks has found somebody else at the loop.
+    /// Records that a polling caller has found another thread in the loop.
     #[inline]
     pub(super) fn missed<C, H>(&self, shared: &Shared<C, H>) {
         let relief = &*self.relief;
@@ -91,7 +92,7 @@ impl Standby {
         }
     }
 
-    /// A caller wants the loop, if the thread has it.
+    /// Requests the loop for a caller, if the thread has it.
     #[cold]
     pub(super) fn want<C, H>(&self, shared: &Shared<C, H>) {
         let relief = &*self.relief;
@@ -100,7 +101,7 @@ impl Standby {
         }
     }
 
-    /// From now on until this is dropped the caller sleeps with the loop, at most until the deadline.
+    /// Marks the caller as sleeping in the loop until the guard is dropped, at most until the deadline.
     pub(super) fn asleep(&self, deadline: Option<Instant>) -> Asleep<'_> {
         let naps = deadline
             .is_some_and(|deadline| deadline.saturating_duration_since(Instant::now()) <= LONGEST_NAP);
@@ -111,14 +112,15 @@ impl Standby {
         Asleep(&self.relief)
     }
 
-    /// A caller goes to sleep elsewhere: the thread takes over.
+    /// Lets the thread take over, since a caller goes to sleep elsewhere.
     pub(super) fn rest(&self) {
         if !self.relief.on_duty.load(Ordering::Acquire) {
             self.relief.call(|watch| watch.is_due = true);
         }
     }
 
-    /// The loop is to end, as it was told by a command; waits until it has, unless the caller is within the hook.
+    /// Waits for the end of the loop, which a command has requested. Does not wait if the caller runs within the
+    /// hook.
     pub(super) fn stop(&self, is_in_hook: bool) {
         self.relief.call(|watch| watch.stopping = true);
         let handle = lock(&self.handle).take();
@@ -141,21 +143,21 @@ impl Drop for Asleep<'_> {
 }
 
 impl Relief {
-    /// Tells the thread something.
+    /// Changes the shared state and wakes the thread.
     fn call(&self, what: impl FnOnce(&mut Watch)) {
         what(&mut lock(&self.watch));
         self.bell.notify_one();
     }
 
-    /// The thread's body.
+    /// Body of the thread.
     fn run<C, H>(&self, turns: &Turns, shared: &Shared<C, H>) {
         while !turns.has_ended() {
             let stopping = self.watch(turns);
             let engine = match turns.engine.try_lock() {
                 Ok(engine) => Some(engine),
-                // Nobody has a handle any more, but who drops the last one in the hook, and then leaves.
+                // No handle is left, except for a caller that drops the last one within the hook and then leaves.
                 Err(_) if stopping => Some(turns.engine.lock().unwrap_or_else(PoisonError::into_inner)),
-                // A caller is there.
+                // A caller has the loop.
                 Err(_) => None,
             };
             let Some(mut engine) = engine else { continue };
@@ -178,14 +180,14 @@ impl Relief {
             }
             self.on_duty.store(false, Ordering::Release);
             drop(engine);
-            // Who waits for the loop may have it.
+            // Threads that wait for the loop may take it now.
             shared.signal.notify();
         }
         shared.tell();
         let _ = shared.call_hook();
     }
 
-    /// Waits until no caller looks after the loop. True if it is to end.
+    /// Waits until no caller drives the loop. Returns true if the thread is to end.
     fn watch(&self, turns: &Turns) -> bool {
         let mut watch = lock(&self.watch);
         loop {
@@ -193,7 +195,7 @@ impl Relief {
                 return watch.stopping;
             }
             let calls = turns.calls();
-            // Who naps is awake again soon, and need not wake this thread for it.
+            // A caller that naps wakes up soon, and need not wake this thread when it does.
             let naps = watch.naps != watch.naps_seen;
             watch.naps_seen = watch.naps;
             watch.waits_for_sleepers = watch.sleepers > 0 && !naps;

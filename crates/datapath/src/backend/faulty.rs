@@ -1,4 +1,4 @@
-//! A network that misbehaves around a backend, so that real sockets meet the [`Weather`] that simulated time meets.
+//! Fault injection around a backend, so that real sockets meet the same [`Weather`] as simulations.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use pathweave_wire::Ecn;
 use super::weather::{Arrival, Faults, Happened, Weather};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
-/// The state of a network that all of its datagrams meet for a while: which paths and rails are cut, which datagrams are too long, which end
-/// stands still. Shared, so that a test can cut and mend while traffic flows. The handshake's own path counts as path 63; paths
-/// beyond share bits.
+/// Faults that affect all datagrams of a network for a while: cut paths and rails, a largest datagram length, a
+/// stalled end. Shared, so that a test can change them during traffic. The handshake's own path counts as path 63;
+/// paths beyond 63 share bits.
 #[derive(Clone, Debug)]
 pub struct Cuts {
     paths: Arc<AtomicU64>,
@@ -26,7 +26,7 @@ pub struct Cuts {
 }
 
 impl Default for Cuts {
-    /// Nothing is cut.
+    /// Returns a state without faults.
     fn default() -> Self {
         Cuts {
             paths: Arc::default(),
@@ -38,7 +38,7 @@ impl Default for Cuts {
     }
 }
 
-/// The bit of what is sent from the address at which a backend is reached.
+/// Bit of datagrams sent from the port at which the backend is reached.
 const OWN_ADDRESS: u16 = 63;
 
 impl Cuts {
@@ -47,27 +47,27 @@ impl Cuts {
         self.paths.store(paths, Ordering::Release);
     }
 
-    /// Cuts exactly the rails whose bits are set, with all paths from there.
+    /// Cuts exactly the rails whose bits are set, with all their paths.
     pub fn set_rails(&self, rails: u64) {
         self.rails.store(rails, Ordering::Release);
     }
 
-    /// Loses every datagram that is longer, as a link does whose MTU has changed; `usize::MAX` is none.
+    /// Drops all datagrams longer than this, like a link whose MTU has changed; `usize::MAX` disables it.
     pub fn set_longest(&self, bytes: usize) {
         self.longest.store(bytes, Ordering::Release);
     }
 
-    /// Stops the thread of one of the backends, whichever receives first, as a processor does that is taken away from it.
+    /// Stalls the thread of one of the backends, whichever receives first, as if it lost its processor.
     pub fn stall(&self, time: Duration) {
         self.stall_us.store(time.as_micros() as u64, Ordering::Release);
     }
 
-    /// Counts of the datagrams of backends that are gone.
+    /// Returns the counters of backends that have been dropped.
     pub fn happened(&self) -> Happened {
         *self.happened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops this thread, if it is to be stopped.
+    /// Stalls this thread, if one is to be stalled.
     fn suffer(&self) {
         if self.stall_us.load(Ordering::Relaxed) != 0 {
             std::thread::sleep(Duration::from_micros(self.stall_us.swap(0, Ordering::AcqRel)));
@@ -81,7 +81,7 @@ impl Cuts {
     }
 }
 
-/// The way of a datagram: its destination, path and rail.
+/// Destination, path and rail of a datagram.
 #[derive(Clone, Copy, Debug)]
 struct Route {
     to: SocketAddr,
@@ -90,7 +90,7 @@ struct Route {
     ecn: Ecn,
 }
 
-/// A backend that misbehaves as told, the same way for the same seed and traffic.
+/// A backend with injected faults, which are deterministic for the same seed and traffic.
 pub struct Faulty<B> {
     inner: B,
     weather: Weather<Route>,
@@ -98,19 +98,19 @@ pub struct Faulty<B> {
     kept: Vec<Kept>,
 }
 
-/// A datagram that is kept back.
+/// A delayed datagram.
 struct Kept {
     route: Route,
     bytes: Vec<u8>,
-    /// Datagrams that may yet overtake it.
+    /// Number of datagrams that may still overtake it.
     overtakers: u32,
 }
 
-/// Most datagrams that overtake one.
+/// Largest number of datagrams that overtake one.
 const MOST_OVERTAKERS: f64 = 40.0;
 
 impl<B: Backend> Faulty<B> {
-    /// Treats what `inner` sends.
+    /// Injects faults into the packets that `inner` sends.
     pub fn new(inner: B, faults: Faults, cuts: Cuts, seed: u64) -> Self {
         Faulty { inner, weather: Weather::new(faults, seed), cuts, kept: Vec::new() }
     }
@@ -118,11 +118,11 @@ impl<B: Backend> Faulty<B> {
     fn send_one(&mut self, route: &Route, bytes: &[u8]) -> io::Result<()> {
         let Route { to, rail, path, ecn } = *route;
         let single = SendBatch { to, rail, path, ecn, segment_bytes: bytes.len().max(1), bytes };
-        // What finds no room is lost: a network does not wait, either.
+        // If there is no room the datagram is lost: a network does not wait, either.
         self.inner.send(&single).map(|_| ())
     }
 
-    /// Sends what the weather has made of a datagram, at once or later.
+    /// Sends a datagram as the fault model delivers it, at once or later.
     fn deliver(&mut self, arrival: Arrival<Route>) -> io::Result<()> {
         let Arrival { way: mut route, bytes, late, marked, stray } = arrival;
         if marked && route.ecn != Ecn::NotCapable {
@@ -141,7 +141,7 @@ impl<B: Backend> Faulty<B> {
         self.send_one(&route, &bytes)
     }
 
-    /// Lets time pass for those that are kept.
+    /// Counts a datagram that overtakes the delayed ones, and sends those that are due.
     fn overtake(&mut self, all: bool) -> io::Result<()> {
         for kept in &mut self.kept {
             kept.overtakers = kept.overtakers.saturating_sub(1);

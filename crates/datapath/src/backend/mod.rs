@@ -1,5 +1,4 @@
-//! What carries packets: UDP sockets, and in crates of their own whatever passes the kernel's network stack by. The loop knows only
-//! [`Backend`].
+//! Packet I/O: UDP sockets, and kernel-bypass backends in separate crates. The loop depends on [`Backend`] only.
 
 mod faulty;
 mod socket;
@@ -21,16 +20,16 @@ pub use udp::{SourcePorts, UdpBackend, UdpConfig};
 pub use wake::Waker;
 pub use weather::{Arrival, Faults, Happened, Weather};
 
-/// One of the addresses at which a backend is reached, by number: that of a network interface, mostly. A backend that is
-/// reached at one address has rail 0 alone.
+/// Number of a backend's address, which usually is that of a network interface. A backend with one address has rail 0
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rail(pub u8);
 
 impl Rail {
-    /// The first, whose address peers are told.
+    /// The first rail, whose address is the one given to peers.
     pub const FIRST: Rail = Rail(0);
 
-    /// As an index.
+    /// Returns the number as an index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -39,24 +38,24 @@ impl Rail {
 /// Datagrams of equal size (the last may be shorter) for one peer on one path.
 #[derive(Clone, Copy, Debug)]
 pub struct SendBatch<'a> {
-    /// Where to.
+    /// Destination address.
     pub to: SocketAddr,
-    /// From which address, below the number of [`Backend::addresses`].
+    /// Number of the source address, below the number of [`Backend::addresses`].
     pub rail: Rail,
-    /// Which path, below [`Backend::paths`]; `None`: from the port at which peers reach the backend.
+    /// Path, below [`Backend::paths`]; `None`: the port at which peers reach the backend.
     pub path: Option<PathId>,
     /// Congestion notification codepoint of every datagram.
     pub ecn: Ecn,
-    /// Bytes of each datagram but the last, which has what is left. At least 1.
+    /// Length of each datagram in bytes, except for the last, which has the rest. At least 1.
     pub segment_bytes: usize,
-    /// The datagrams, one behind the other. At most [`Limits::batch_bytes`] and [`Limits::batch_segments`].
+    /// The datagrams, one after the other. At most [`Limits::batch_bytes`] and [`Limits::batch_segments`].
     pub bytes: &'a [u8],
 }
 
-/// How a batch fared.
+/// Result of sending a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It has left, or was lost as a network loses packets.
+    /// The batch has left, or was lost as a network loses packets.
     Done,
     /// There is no room now; wait with [`Wait::for_room`] and send it again.
     Busy,
@@ -65,35 +64,35 @@ pub enum Sent {
 /// Datagrams that arrived from one sender on one path.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// The sender's address; its port is the path's.
+    /// Address of the sender; its port is that of the path.
     pub from: SocketAddr,
-    /// At which address they arrived.
+    /// Rail at which they arrived.
     pub rail: Rail,
-    /// At which port: that of this path of ours, or, `None`, where peers usually reach the backend.
+    /// Local path at whose port they arrived; `None`: the port at which peers usually reach the backend.
     pub at: Option<PathId>,
     /// Congestion notification codepoint.
     pub ecn: Ecn,
-    /// Bytes of each datagram but the last, which has what is left.
+    /// Length of each datagram in bytes, except for the last, which has the rest.
     pub segment_bytes: usize,
-    /// The datagrams, one behind the other; the receiver may write to them, for they are decrypted in place.
+    /// The datagrams, one after the other. The receiver may overwrite them, since they are decrypted in place.
     pub bytes: &'a mut [u8],
-    /// How long ago they arrived, in nanoseconds, if the kernel or the adapter has noted it.
+    /// Time since their arrival in nanoseconds, if the kernel or the adapter has recorded it.
     pub age_ns: Option<u64>,
 }
 
-/// What a call to receive has found.
+/// Result of a receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Nothing.
+    /// Nothing has arrived.
     None,
-    /// All there was.
+    /// Everything that had arrived was received.
     All,
-    /// As much as one call takes; there may be more.
+    /// One call's maximum was received; there may be more.
     More,
 }
 
 impl Arrivals {
-    /// Of two places.
+    /// Combines the results of two sources.
     #[must_use]
     pub fn and(self, other: Arrivals) -> Arrivals {
         match (self, other) {
@@ -104,69 +103,69 @@ impl Arrivals {
     }
 }
 
-/// The largest batch a backend takes.
+/// Upper bounds on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Datagrams.
+    /// Largest number of datagrams.
     pub batch_segments: usize,
-    /// Bytes of all datagrams together.
+    /// Largest number of bytes of all datagrams together.
     pub batch_bytes: usize,
 }
 
-/// What to wait for besides arrivals.
+/// Conditions that end a wait, besides arrivals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait {
-    /// The longest to wait; `None`: for ever. Zero only looks.
+    /// Longest time to wait; `None`: unlimited. Zero only polls.
     pub at_most: Option<Duration>,
-    /// Return when there is room again for what [`Backend::send`] had none.
+    /// True to return when there is room again for a batch that [`Backend::send`] refused.
     pub for_room: bool,
 }
 
-/// Carries batches of datagrams over several paths. One thread owns it.
+/// Interface that carries batches of datagrams over several paths. One thread owns it.
 pub trait Backend: Send {
-    /// Paths it has: [`PathId`] 0 to `paths - 1`.
+    /// Returns the number of paths; their [`PathId`]s are 0 to `paths - 1`.
     fn paths(&self) -> u16;
 
-    /// Where peers reach it.
+    /// Returns the address at which peers reach it.
     fn local_addr(&self) -> SocketAddr;
 
-    /// Everywhere they do, by rail. The first is [`local_addr`](Backend::local_addr).
+    /// Returns all addresses at which peers reach it, by rail. The first is [`local_addr`](Backend::local_addr).
     fn addresses(&self) -> Vec<SocketAddr> {
         vec![self.local_addr()]
     }
 
-    /// For each of them, how many bits name the network that its interface is attached to, as far as that is known.
+    /// Returns the prefix length of each address's network, as far as known.
     fn prefixes(&self) -> Vec<Option<u8>> {
         vec![None; self.addresses().len()]
     }
 
-    /// From which of its addresses this machine would send to `peer`.
+    /// Returns the rail from which this machine would send to `peer`.
     fn rail_towards(&self, _peer: SocketAddr) -> Rail {
         Rail::FIRST
     }
 
-    /// The largest batch.
+    /// Returns the upper bounds on a batch.
     fn limits(&self) -> Limits;
 
-    /// Bytes it holds of what arrives before it drops packets, if that is known.
+    /// Returns the size of the receive buffer in bytes, beyond which arrivals are dropped, if known.
     fn receive_buffer_bytes(&self) -> Option<usize> {
         None
     }
 
-    /// Source port of each path, of the first rail, then of the next, as far as they are known.
+    /// Returns the source port of each path as far as known, first those of the first rail, then of the next.
     fn source_ports(&self) -> Vec<u16> {
         Vec::new()
     }
 
-    /// Bytes a packet may have on this machine's link towards `peer`, IP header included, if that is known.
+    /// Returns the MTU of this machine's link towards `peer` in bytes, IP header included, if known.
     fn link_mtu(&self, _peer: SocketAddr) -> Option<usize> {
         None
     }
 
-    /// From now on also receives what arrives at the port of a path, besides that at which peers usually reach it.
+    /// Starts to receive at the port of a path, too, besides the port at which peers usually reach the backend.
     ///
     /// # Errors
-    /// It cannot.
+    /// The backend does not support it, or the system refuses.
     fn listen_on(&mut self, _rail: Rail, _path: PathId) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -174,30 +173,32 @@ pub trait Backend: Send {
     /// Sends a batch.
     ///
     /// # Errors
-    /// Only what no retry can mend and what concerns one peer: no route, a datagram larger than the path takes. What
-    /// a network might also do to a packet, losing it, is not an error.
+    /// Only errors that no retry can resolve and that concern one peer: no route, a datagram larger than the path's
+    /// MTU. A loss, which a network can cause as well, is not an error.
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent>;
 
-    /// No further batch follows for now: what was given to [`send`](Backend::send) leaves, if it has not.
+    /// Announces that no further batch follows for now: batches given to [`send`](Backend::send) leave, if they have
+    /// not.
     fn flush(&mut self) {}
 
-    /// Hands what has arrived to `sink`, without waiting; at most some tens of batches, so that the caller can do other
-    /// things in between.
+    /// Passes arrivals to `sink`, without waiting; at most some tens of batches, so that the caller can do other work
+    /// in between.
     ///
     /// # Errors
-    /// Only what makes the backend useless.
+    /// Only errors that make the backend unusable.
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals>;
 
-    /// Sleeps until something arrives, the [`Waker`] calls, or time is up. May return early.
+    /// Sleeps until something arrives, the [`Waker`] is called, or the time has passed. May return early.
     ///
     /// # Errors
-    /// Only what makes the backend useless.
+    /// Only errors that make the backend unusable.
     fn wait(&mut self, wait: Wait) -> io::Result<()>;
 
-    /// Ends a [`wait`](Backend::wait) from another thread.
+    /// Returns a handle that ends a [`wait`](Backend::wait) from another thread.
     fn waker(&self) -> Waker;
 
-    /// From now on a [`wait`](Backend::wait) also ends when this can be read. False: the backend cannot do that.
+    /// Adds a descriptor that ends a [`wait`](Backend::wait) when it is readable. Returns false if the backend cannot
+    /// do that.
     fn watch(&mut self, _other: OwnedFd) -> bool {
         false
     }

@@ -8,26 +8,26 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::sys;
 
-/// A bound UDP socket that is not connected: kernel routing then hashes the ports of each packet, where a
-/// connected socket carries a hash of its own.
+/// A bound UDP socket that is not connected: the kernel's routing then hashes the ports of each packet, while a
+/// connected socket has a fixed hash.
 #[derive(Debug)]
 pub(super) struct UdpSocket {
     socket: Socket,
     local: SocketAddr,
 }
 
-/// Which buffer of a socket.
+/// Buffer of a socket.
 #[derive(Clone, Copy, Debug)]
 enum Buffer {
     Send,
     Receive,
 }
 
-/// Whether an address must be there when a socket is bound to it.
+/// Requirement on an address to which a socket is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Needed,
-    /// Its interface is down and may come up.
+    /// The interface that has the address is down and may come up.
     Awaited,
 }
 
@@ -42,7 +42,7 @@ impl UdpSocket {
         let udp = UdpSocket { socket, local: address };
         udp.enlarge(Buffer::Send, buffer_bytes);
         udp.enlarge(Buffer::Receive, buffer_bytes);
-        // A packet that is too long for the way is refused, not cut into fragments.
+        // A packet that exceeds the MTU is refused, not fragmented.
         let fd = udp.as_fd();
         let _ = match address {
             SocketAddr::V4(_) => {
@@ -64,7 +64,7 @@ impl UdpSocket {
         Ok(UdpSocket { local, ..udp })
     }
 
-    /// As much as asked for, if need be past the system's limit, which only the privileged may.
+    /// Requests a buffer size, beyond the system's limit if necessary, which needs privileges.
     fn enlarge(&self, buffer: Buffer, bytes: usize) {
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         let (force, plain) = match buffer {
@@ -72,14 +72,14 @@ impl UdpSocket {
             Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         };
         if sys::set_option(self.as_fd(), libc::SOL_SOCKET, force, value).is_err() {
-            // At worst the buffer stays as it is; the window is made to fit it.
+            // If this fails the buffer keeps its size; the window is adapted to it.
             let _ = sys::set_option(self.as_fd(), libc::SOL_SOCKET, plain, value);
         }
     }
 
-    /// From now on what is sent leaves by this network interface, whatever other way there is to where it goes.
+    /// Binds outgoing packets to this network interface, whatever other routes there are.
     pub(super) fn leave_by(&self, interface: u32) -> io::Result<()> {
-        // In the byte order of the network, in both families.
+        // In network byte order, in both families.
         let value = interface.to_be().cast_signed();
         let (level, name) = match self.local {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
@@ -88,13 +88,13 @@ impl UdpSocket {
         sys::set_option(self.as_fd(), level, name, value)
     }
 
-    /// Bytes the kernel holds for this socket before it drops what arrives.
+    /// Returns the size of the kernel's receive buffer in bytes, beyond which arrivals are dropped.
     pub(super) fn receive_buffer_bytes(&self) -> usize {
         sys::get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF)
             .map_or(0, |bytes| bytes.max(0) as usize)
     }
 
-    /// Asks for joined datagrams, congestion marks and time stamps; all but the marks are only missed if refused.
+    /// Enables receive offload, congestion marks and timestamps. Only the marks are required.
     pub(super) fn prepare_to_receive(&self) -> io::Result<()> {
         let fd = self.as_fd();
         let _ = sys::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 1);
@@ -105,7 +105,7 @@ impl UdpSocket {
         }
     }
 
-    /// Sets the type of service of what is sent without another one.
+    /// Sets the default type of service of outgoing packets.
     pub(super) fn prepare_to_send(&self, tos: u8) -> io::Result<()> {
         let (level, name) = match self.local {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
@@ -114,31 +114,31 @@ impl UdpSocket {
         sys::set_option(self.as_fd(), level, name, tos.into())
     }
 
-    /// Whether the kernel divides a large send into datagrams.
+    /// Returns true if the kernel supports segmentation offload.
     pub(super) fn can_segment(&self) -> bool {
         sys::get_option(self.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT).is_ok()
     }
 
-    /// The address it is bound to.
+    /// Returns the address to which the socket is bound.
     pub(super) fn local_addr(&self) -> SocketAddr {
         self.local
     }
 }
 
-/// A socket by which routing can be asked about `peer`.
+/// Returns a connected socket, on which the route to `peer` can be queried.
 fn connected(peer: SocketAddr) -> Option<Socket> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP)).ok()?;
     socket.connect(&peer.into()).ok().map(|()| socket)
 }
 
-/// The address from which routing would send to `peer`.
+/// Returns the source address that routing selects for `peer`.
 pub(super) fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
     let local = connected(peer)?.local_addr().ok()?;
     local.as_socket().map(|local| local.ip())
 }
 
-/// The longest packet that can leave for `peer`: what routing says, but no less than the interface takes. What routing has heard of a
-/// path by ICMP may be true of one of many paths, or a lie, and sockets here do not heed it.
+/// Returns the MTU towards `peer`: that of the route, but no less than that of the interface. A smaller MTU learned
+/// by ICMP may apply to one of many paths only, or be forged, and the sockets here ignore it.
 pub(super) fn link_mtu(peer: SocketAddr) -> Option<usize> {
     let socket = connected(peer)?;
     let (level, name) = match peer {

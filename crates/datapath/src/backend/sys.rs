@@ -1,4 +1,4 @@
-//! System calls the standard library does not have: datagrams with control messages, in batches.
+//! System calls that the standard library lacks: datagrams with control messages, in batches.
 #![allow(unsafe_code, reason = "sendmsg and recvmmsg take pointers; each block says why they are valid")]
 
 use std::io;
@@ -10,17 +10,17 @@ use std::ptr;
 use super::Arrivals;
 use libc::{c_int, c_void, cmsghdr, iovec, mmsghdr, msghdr, sockaddr_storage, socklen_t};
 
-/// Room for the control messages used here: segment size, type of service, time stamp.
+/// Space for the control messages used here: segment size, type of service, timestamp.
 const CONTROL_BYTES: usize = 128;
 
-/// Aligned as control messages must be.
+/// Buffer with the alignment that control messages need.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL_BYTES]);
 
 /// Sets an integer option.
 pub(super) fn set_option(socket: BorrowedFd<'_>, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
-    // SAFETY: the pointer is to `value`, whose size is given.
+    // SAFETY: the pointer refers to `value`, whose size is given.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -36,7 +36,7 @@ pub(super) fn set_option(socket: BorrowedFd<'_>, level: c_int, name: c_int, valu
 /// Reads an integer option.
 pub(super) fn get_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<c_int> {
     let (mut value, mut len): (c_int, _) = (0, size_of::<c_int>() as socklen_t);
-    // SAFETY: both pointers are to locals, and `len` is the size of `value`.
+    // SAFETY: both pointers refer to locals, and `len` is the size of `value`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -49,20 +49,20 @@ pub(super) fn get_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> i
     if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Where an address is.
+/// Network interface and prefix of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Attachment {
-    /// The number of the network interface that has it.
+    /// Index of the network interface that has the address.
     pub(super) interface: u32,
-    /// Bits that name the network there.
+    /// Prefix length of its network.
     pub(super) prefix: u8,
-    /// Flags of the interface, `IFF_` of the system.
+    /// Flags of the interface (`IFF_*`).
     flags: u32,
 }
 
 impl Attachment {
-    /// The longest packet that leaves by the interface, as any socket can ask. What has an address of the loopback interface, as
-    /// routing protocols announce them, leaves by another one: the longest of any.
+    /// Returns the largest MTU that applies to packets from this address. An address of the loopback interface, as
+    /// routing protocols announce them, uses another interface: the largest MTU of all others.
     pub(super) fn mtu(&self, socket: BorrowedFd<'_>) -> Option<usize> {
         if self.flags & libc::IFF_LOOPBACK as u32 == 0 {
             return interface_mtu(socket, self.interface);
@@ -72,27 +72,27 @@ impl Attachment {
     }
 }
 
-/// The numbers of all network interfaces.
+/// Returns the indices of all network interfaces.
 fn interfaces() -> Vec<u32> {
-    // SAFETY: returns NULL or a list that ends with number 0, freed below.
+    // SAFETY: returns NULL or a list that ends with index 0 and is freed below.
     let list = unsafe { libc::if_nameindex() };
     let mut numbers = Vec::new();
     if list.is_null() {
         return numbers;
     }
     let mut at = list;
-    // SAFETY: an element of the list, not freed yet.
+    // SAFETY: an element of the list, which is not freed yet.
     while let number @ 1.. = unsafe { (*at).if_index } {
         numbers.push(number);
-        // SAFETY: the list goes on behind what is not its end.
+        // SAFETY: this element is not the end, so there is a next one.
         at = unsafe { at.add(1) };
     }
-    // SAFETY: from if_nameindex, and freed once.
+    // SAFETY: returned by if_nameindex, and freed once.
     unsafe { libc::if_freenameindex(list) };
     numbers
 }
 
-/// The longest packet of an interface.
+/// Returns the MTU of an interface.
 fn interface_mtu(socket: BorrowedFd<'_>, interface: u32) -> Option<usize> {
     // SAFETY: all zeros is a valid ifreq.
     let mut asked: libc::ifreq = unsafe { zeroed() };
@@ -103,12 +103,12 @@ fn interface_mtu(socket: BorrowedFd<'_>, interface: u32) -> Option<usize> {
     }
     // SAFETY: the descriptor is open, and the kernel reads and writes a request of this type.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut asked) };
-    // SAFETY: a field of plain numbers, which a successful request has written.
+    // SAFETY: the field is a plain number, which a successful request has written.
     let mtu = unsafe { asked.ifr_ifru.ifru_mtu };
     (done == 0).then(|| usize::try_from(mtu).ok()).flatten()
 }
 
-/// Where an address is, if an interface has it.
+/// Returns the attachment of an address, if an interface has it.
 pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: on success it writes a list, which is freed below.
@@ -117,8 +117,8 @@ pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
     }
     let (mut at, mut found) = (first, None);
     while !at.is_null() && found.is_none() {
-        // SAFETY: an element of the list, not freed yet; its address and mask are NULL or as large as their family says, and
-        // its name is a string.
+        // SAFETY: the element belongs to the list, which is not freed yet. Its address and mask are NULL or as large
+        // as their family requires, and its name is a string.
         unsafe {
             let element = &*at;
             if ip_of(element.ifa_addr) == Some(address) {
@@ -130,12 +130,12 @@ pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
             at = element.ifa_next;
         }
     }
-    // SAFETY: from getifaddrs, and freed once.
+    // SAFETY: returned by getifaddrs, and freed once.
     unsafe { libc::freeifaddrs(first) };
     found
 }
 
-/// Bits of a mask.
+/// Returns the prefix length of a mask.
 fn bits(mask: IpAddr) -> u8 {
     match mask {
         IpAddr::V4(mask) => mask.to_bits().count_ones() as u8,
@@ -143,8 +143,10 @@ fn bits(mask: IpAddr) -> u8 {
     }
 }
 
+/// Converts a socket address to an IP address.
+///
 /// # Safety
-/// NULL, or as large as its family says.
+/// `address` is NULL, or points to as many bytes as its family requires.
 unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
@@ -152,12 +154,12 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: not NULL, and every address begins with its family.
     match c_int::from(unsafe { (*address).sa_family }) {
         libc::AF_INET => {
-            // SAFETY: of this family.
+            // SAFETY: the address has this family.
             let raw = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: of this family.
+            // SAFETY: the address has this family.
             let raw = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(Ipv6Addr::from(raw.sin6_addr.s6_addr).into())
         }
@@ -165,7 +167,7 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// An address as the kernel has it.
+/// Converts an address to the kernel's format.
 fn to_kernel(address: SocketAddr) -> (sockaddr_storage, socklen_t) {
     // SAFETY: all zeros is a valid sockaddr_storage.
     let mut storage: sockaddr_storage = unsafe { zeroed() };
@@ -196,7 +198,7 @@ fn to_kernel(address: SocketAddr) -> (sockaddr_storage, socklen_t) {
     }
 }
 
-/// The other way round; `None` for families that are not IP.
+/// Converts an address from the kernel's format; returns `None` for families other than IP.
 fn from_kernel(storage: &sockaddr_storage) -> Option<SocketAddr> {
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {
@@ -216,7 +218,7 @@ fn from_kernel(storage: &sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// Appends a control message to `message`, whose control buffer is a [`Control`] of which `used` bytes are taken.
+/// Appends a control message to `message`, whose control buffer is a [`Control`] with `used` bytes in use.
 ///
 /// # Safety
 /// `message.msg_control` points to a `Control`.
@@ -225,7 +227,8 @@ unsafe fn push_control<T: Copy>(message: &mut msghdr, used: &mut usize, level: c
     let (space, len) =
         unsafe { (libc::CMSG_SPACE(size_of::<T>() as u32), libc::CMSG_LEN(size_of::<T>() as u32)) };
     assert!(*used + space as usize <= CONTROL_BYTES, "control messages fit");
-    // SAFETY: `used` is a sum of CMSG_SPACEs, so the place is aligned; the assertion says that it is inside.
+    // SAFETY: `used` is a sum of CMSG_SPACEs, so the header is aligned; the assertion guarantees that it is within
+    // the buffer.
     unsafe {
         let header: *mut cmsghdr = message.msg_control.cast::<u8>().add(*used).cast();
         (*header).cmsg_level = level;
@@ -237,7 +240,8 @@ unsafe fn push_control<T: Copy>(message: &mut msghdr, used: &mut usize, level: c
     message.msg_controllen = *used as _;
 }
 
-/// Sends `bytes` to `to`, with another type of service than the socket's if one is given; as datagrams of `segment` bytes if that is given and less than all.
+/// Sends `bytes` to `to`. `tos`: type of service, if it differs from the socket's. `segment`: length of each datagram
+/// if the kernel is to divide `bytes`; ignored if it is not less than the total.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     to: SocketAddr,
@@ -277,23 +281,23 @@ pub(super) fn send(
     if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What came with a received datagram, or with several of one flow that the kernel has joined.
+/// Metadata of a received datagram, or of several of one flow that the kernel has joined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meta {
     pub(super) from: Option<SocketAddr>,
     /// Bytes of all datagrams.
     pub(super) len: usize,
-    /// Bytes of each but the last.
+    /// Length of each datagram in bytes, except for the last.
     pub(super) segment: usize,
-    /// The IP header's type of service or traffic class.
+    /// Type of service or traffic class of the IP header.
     pub(super) tos: u8,
     /// Wall clock at arrival, in nanoseconds.
     pub(super) stamp_ns: Option<u64>,
-    /// It did not fit its buffer.
+    /// True if the datagram did not fit its buffer.
     pub(super) truncated: bool,
 }
 
-/// Buffers for a batch of datagrams, and the structures the kernel fills.
+/// Buffers for a batch of datagrams, and the structures that the kernel fills.
 pub(super) struct Receiver {
     buffers: Vec<u8>,
     buffer_bytes: usize,
@@ -303,7 +307,8 @@ pub(super) struct Receiver {
     controls: Vec<Control>,
 }
 
-/// How many datagrams the next call for a socket asks for: asking for one more than there is costs a tenth of a call.
+/// Number of datagrams that the next call for a socket requests. Requesting one more than there are costs a tenth of
+/// a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Appetite(usize);
 
@@ -313,11 +318,12 @@ impl Default for Appetite {
     }
 }
 
-// SAFETY: the pointers in `messages` and `vectors` are to the other fields' heap memory, which moves with the owner.
+// SAFETY: the pointers in `messages` and `vectors` refer to heap memory of the other fields, which moves with the
+// owner.
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// Takes `batch` datagrams of up to `buffer_bytes` at a time.
+    /// Creates buffers for `batch` datagrams of up to `buffer_bytes`.
     pub(super) fn new(batch: usize, buffer_bytes: usize) -> Self {
         // SAFETY: all zeros is a valid value of these structures.
         let (message, name): (mmsghdr, sockaddr_storage) = unsafe { (zeroed(), zeroed()) };
@@ -331,7 +337,7 @@ impl Receiver {
         }
     }
 
-    /// Receives without waiting; returns how many datagrams arrived, and whether there may be more.
+    /// Receives without waiting; returns the number of datagrams, and whether there may be more.
     pub(super) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -354,7 +360,7 @@ impl Receiver {
             header.msg_controllen = CONTROL_BYTES as _;
             header.msg_flags = 0;
         }
-        // SAFETY: every pointer was set just before, to memory of `self` of the length given beside it.
+        // SAFETY: every pointer was set just before, to memory of `self` with the length given next to it.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -372,14 +378,14 @@ impl Receiver {
         appetite.0 = (2 * count).clamp(1, self.messages.len());
         Ok(match count {
             0 => (0, Arrivals::None),
-            // One was asked for and one has come: whether there is another, the next sleep will tell.
+            // One was requested and one has arrived: the next sleep ends at once if there is another.
             1 => (1, Arrivals::All),
             _ if count < wanted => (count, Arrivals::All),
             _ => (count, Arrivals::More),
         })
     }
 
-    /// The `index`-th of what the last call received.
+    /// Returns the `index`-th result of the last receive call.
     pub(super) fn get(&mut self, index: usize) -> (Meta, &mut [u8]) {
         let message = &self.messages[index];
         let len = (message.msg_len as usize).min(self.buffer_bytes);
@@ -402,7 +408,7 @@ fn read_control(header: &msghdr, meta: &mut Meta) {
     // SAFETY: the kernel filled the control buffer and set its length; the macros stay within it.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(header) };
     while !next.is_null() {
-        // SAFETY: not null, so it is a control message within the buffer, with data of the type the kind has.
+        // SAFETY: not null, so it is a control message within the buffer, with data of the type that its kind has.
         unsafe {
             let data = libc::CMSG_DATA(next);
             match ((*next).cmsg_level, (*next).cmsg_type) {

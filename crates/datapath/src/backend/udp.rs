@@ -1,12 +1,12 @@
 //! UDP sockets of the kernel, with segmentation and receive offload.
 //!
-//! A device has one socket for everything that arrives, whose address peers know, and one socket a path to send from:
-//! its port is what equal-cost routing hashes. That is how RoCEv2 uses ports (one destination port, source ports for
-//! entropy), and it means that one system call receives from all paths and all peers. A device with several addresses has
-//! these sockets for each of them, and what leaves from an address leaves by the interface that has it.
+//! A device has one receive socket, whose address peers know, and one send socket for each path, whose port is an
+//! input of equal-cost routing. RoCEv2 uses ports in the same way (one destination port, source ports for entropy).
+//! One system call thus receives from all paths and all peers. A device with several addresses has these sockets for
+//! each address, and packets from an address leave by the interface that has it.
 //!
-//! Where descriptors or ports run short there are fewer paths: half of those that could be had, so that some are left for what the
-//! process opens next.
+//! If file descriptors or ports run short there are fewer paths: half of those that could be opened, so that some
+//! descriptors are left for the process.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,95 +24,98 @@ use super::sys::{self, Appetite, Attachment, Receiver};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 use crate::clock::realtime_ns;
 
-/// Datagrams one receive call takes, each of them perhaps many joined by the kernel. Few enough that their buffers stay
-/// in a second-level cache.
+/// Number of datagrams that one receive call takes, each possibly joined from many by the kernel. Small enough that
+/// their buffers stay in a second-level cache.
 const RECEIVE_BATCH: usize = 8;
-/// The largest IP packet: what the kernel may join.
+/// Length of the largest IP packet, up to which the kernel joins datagrams.
 const RECEIVE_BYTES: usize = 65_535;
-/// Datagrams a segmented send may have on every kernel that knows it (UDP_MAX_SEGMENTS).
+/// Largest number of datagrams of a segmented send that every kernel with segmentation supports (UDP_MAX_SEGMENTS).
 const SEND_SEGMENTS: usize = 64;
-/// Bytes a segmented send may have: an IP packet without the longest headers.
+/// Largest number of bytes of a segmented send: an IP packet without the longest headers.
 const SEND_BYTES: usize = 65_535 - 40 - 8;
-/// Codepoint of most packets on paths: those of data.
+/// Default codepoint of path sockets, that of data packets.
 const PATH_ECN: Ecn = Ecn::Capable0;
-/// Stamps older than this are of a clock that was set meanwhile.
+/// Age from which a timestamp is ignored, since the clock was probably set meanwhile.
 const OLDEST_STAMP_NS: u64 = 1_000_000_000;
-/// Between two looks for an interface that has gone.
+/// Interval between two searches for an interface that has disappeared.
 const LOOK_FOR_INTERFACE: Duration = Duration::from_millis(100);
 
 /// Source ports of the paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourcePorts {
-    /// Whichever are free; the system chooses.
+    /// Free ports that the system chooses.
     #[default]
     Any,
-    /// Consecutive ones, the first for path 0: for networks whose paths were measured by port.
+    /// Consecutive ports, the first one for path 0: for networks whose paths were measured by port.
     From(u16),
 }
 
-/// Sockets of a device.
+/// Configuration of a device's sockets.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
-    /// Where peers reach it; port 0: any that is free.
+    /// Address at which peers reach it; port 0 selects any free port.
     pub bind: SocketAddr,
-    /// Where else, each a [`Rail`] from the second on.
+    /// Further addresses, each a [`Rail`] from the second on.
     pub also_bind: Vec<SocketAddr>,
-    /// Paths to send on, 1 to 256; there are so many sockets for each address, or fewer where the system has no more.
+    /// Number of paths to send on, 1 to 256. Each address has one socket for each path, or fewer if the system has no
+    /// more.
     pub paths: u16,
-    /// Their source ports, the same at each address.
+    /// Source ports of the paths, the same at each address.
     pub source_ports: SourcePorts,
-    /// Bytes the kernel is asked to buffer for each socket. Without privileges it grants at most
+    /// Buffer size in bytes that is requested from the kernel for each socket. Without privileges it grants at most
     /// `net.core.rmem_max` and `wmem_max`.
     pub socket_buffer_bytes: usize,
 }
 
-/// UDP sockets.
+/// Backend over UDP sockets.
 pub struct UdpBackend {
     rails: Vec<Sockets>,
     receiver: Receiver,
     waker: Waker,
     segmentation: Segmentation,
-    /// Where there was no room last.
+    /// Rail and path whose socket last had no room.
     full: Option<(Rail, PathId)>,
-    /// Paths at whose ports something may arrive, too.
+    /// Paths at whose ports packets are received, too.
     also: Vec<(Rail, PathId, Appetite)>,
-    /// What else ends a wait.
+    /// Additional descriptor that ends a wait.
     watched: Option<OwnedFd>,
 }
 
-/// Those of one address.
+/// Sockets of one address.
 struct Sockets {
-    /// All that arrives at the address, arrives here.
+    /// Socket at which all packets to the address arrive.
     inbound: UdpSocket,
     appetite: Appetite,
-    /// One a path.
+    /// Send socket of each path.
     outbound: Vec<UdpSocket>,
     presence: Presence,
-    /// By which interface they send; `None`: as routing says.
+    /// Interface by which they send; `None`: as routing decides.
     attachment: Option<Attachment>,
-    /// When that was last looked for.
+    /// Time of the last search for the interface.
     looked: Instant,
 }
 
-/// Who divides batches into datagrams.
+/// Segmentation of batches into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Segmentation {
-    /// The kernel or the adapter.
+    /// Done by the kernel or the adapter.
     Offloaded,
-    /// A system call each: a kernel before 4.18, or an adapter that cannot checksum.
+    /// Done here, with one system call for each datagram: for a kernel before 4.18, or an adapter without checksum
+    /// offload.
     Here,
 }
 
 impl UdpBackend {
-    /// The largest batch: what one send with segmentation offload holds.
+    /// Upper bounds on a batch: those of one send with segmentation offload.
     pub(crate) const LIMITS: Limits = Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES };
 
-    /// Opens the sockets: fewer than asked for where descriptors or ports run short, which a line of the log tells.
+    /// Opens the sockets. If file descriptors or ports run short there are fewer paths, with a warning in the log.
     ///
     /// # Errors
-    /// With the address it was about: in use, not of this machine, not allowed, or no descriptor or port left for a single path.
+    /// An error with the address concerned: in use, not of this machine, not permitted, or no descriptor or port left
+    /// for even one path.
     pub fn open(config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
-        // Before the sockets, which may take the last descriptor.
+        // Created before the sockets, which may take the last descriptor.
         let waker = Waker::new().map_err(|error| (config.bind, error))?;
         let addresses = std::iter::once(&config.bind).chain(&config.also_bind);
         let mut rails: Vec<Sockets> =
@@ -131,7 +134,7 @@ impl UdpBackend {
         })
     }
 
-    /// The sockets at which packets may arrive.
+    /// Returns the sockets at which packets may arrive.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let inbound = self.rails.iter().map(|rail| rail.inbound.as_fd());
         let also = self.also.iter().map(|(rail, path, _)| self.socket(*rail, Some(*path)).as_fd());
@@ -148,7 +151,7 @@ impl UdpBackend {
         for bytes in batch.bytes.chunks(batch.segment_bytes) {
             match sys::send(socket.as_fd(), batch.to, tos(batch), None, bytes) {
                 Ok(_) => {}
-                // What has left has left; the rest is lost as by a full queue.
+                // Datagrams that have left stay sent; the rest is lost as if a queue were full.
                 Err(error) => return judge(error),
             }
         }
@@ -156,7 +159,7 @@ impl UdpBackend {
     }
 }
 
-/// Opens the paths of all rails, one of each in turn.
+/// Opens the paths of all rails, round robin.
 fn open_paths(rails: &mut [Sockets], config: &UdpConfig) -> Result<(), (SocketAddr, io::Error)> {
     for path in 0..config.paths {
         let opened = rails.iter_mut().try_for_each(|rail| rail.open_path(path, config));
@@ -170,7 +173,7 @@ fn open_paths(rails: &mut [Sockets], config: &UdpConfig) -> Result<(), (SocketAd
         break;
     }
     for rail in rails {
-        // Where there is one address, routing alone says where packets leave.
+        // With one address, routing alone decides which interface packets use.
         if !config.also_bind.is_empty() && !rail.inbound.local_addr().ip().is_loopback() {
             rail.find_interface();
         }
@@ -178,8 +181,8 @@ fn open_paths(rails: &mut [Sockets], config: &UdpConfig) -> Result<(), (SocketAd
     Ok(())
 }
 
-/// Whether a socket was refused for want of something that fewer sockets need less of: descriptors, memory, or ports where any
-/// would do.
+/// Returns true if a socket was refused for want of a resource of which fewer sockets need less: descriptors, memory,
+/// or ports if any port is acceptable.
 fn is_shortage(error: &io::Error, address: SocketAddr) -> bool {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => true,
@@ -189,7 +192,7 @@ fn is_shortage(error: &io::Error, address: SocketAddr) -> bool {
 }
 
 impl Sockets {
-    /// That at which all arrives.
+    /// Opens the receive socket.
     fn open(bind: SocketAddr, config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
         let (inbound, presence) = open_inbound(bind, config).map_err(|error| (bind, error))?;
         inbound.prepare_to_receive().map_err(|error| (bind, error))?;
@@ -212,7 +215,8 @@ impl Sockets {
         Ok(())
     }
 
-    /// Sends by the interface that has the address. Otherwise two interfaces of one network would send by the first of them.
+    /// Binds the sockets to the interface that has the address. Without this, two interfaces in one network would
+    /// both send by the first of them.
     fn find_interface(&mut self) {
         self.looked = Instant::now();
         let found = sys::attachment_of(self.inbound.local_addr().ip());
@@ -224,7 +228,7 @@ impl Sockets {
         }
     }
 
-    /// A packet could not leave. If the interface is not there, another may have the address now.
+    /// Handles a send error. If the interface has disappeared, another may have the address now.
     #[cold]
     fn failed(&mut self, error: &io::Error) {
         let is_gone = matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO));
@@ -234,8 +238,8 @@ impl Sockets {
     }
 }
 
-/// The socket of which peers know. Of several addresses one may be that of an interface which is down: it takes part as soon as
-/// the interface is up. An address that no interface has is a mistake.
+/// Opens the receive socket. With several addresses, the interface of one may be down; the socket works as soon as
+/// the interface is up. An address that no interface has is an error.
 fn open_inbound(bind: SocketAddr, config: &UdpConfig) -> io::Result<(UdpSocket, Presence)> {
     match UdpSocket::bind(bind, config.socket_buffer_bytes, Presence::Needed) {
         Err(error)
@@ -250,25 +254,25 @@ fn open_inbound(bind: SocketAddr, config: &UdpConfig) -> io::Result<(UdpSocket, 
     }
 }
 
-/// The type of service to give the kernel with a batch: what the socket has by itself need not be said.
+/// Returns the type of service to pass to the kernel with a batch, if it differs from the socket's default.
 fn tos(batch: &SendBatch<'_>) -> Option<u8> {
     let usual = if batch.path.is_some() { PATH_ECN } else { Ecn::NotCapable };
     (batch.ecn != usual).then_some(batch.ecn as u8)
 }
 
-/// What a failed send means.
+/// Classifies a failed send.
 fn judge(error: io::Error) -> io::Result<Sent> {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => Ok(Sent::Busy),
-        // A queue that is full, a signal, and what ICMP said of packets before this one.
+        // A full queue, a signal, or an ICMP error of an earlier packet.
         Some(libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => Ok(Sent::Done),
-        // Firewalls drop; a link that is down loses.
+        // A firewall that drops, or a link that is down.
         Some(libc::EPERM | libc::ENETDOWN) => Ok(Sent::Done),
         _ => Err(error),
     }
 }
 
-/// Receives from a socket: that of a path, or the one of which peers know.
+/// Receives from a socket: that of a path, or the receive socket.
 fn receive_at(
     receiver: &mut Receiver,
     (socket, appetite): (&UdpSocket, &mut Appetite),
@@ -281,7 +285,7 @@ fn receive_at(
             Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::ENOMEM) => {
                 return Ok(Arrivals::None);
             }
-            // Of one interface, which may come back.
+            // An error of one interface, which may recover.
             Some(libc::ENETDOWN | libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENODEV) => {
                 return Ok(Arrivals::None);
             }
@@ -357,8 +361,8 @@ impl Backend for UdpBackend {
         let segment = (!single).then_some(batch.segment_bytes as u16);
         match sys::send(socket.as_fd(), batch.to, tos(batch), segment, batch.bytes) {
             Ok(_) => Ok(Sent::Done),
-            // Not on this adapter (EIO) or not with this route (EINVAL), unless single ones do not leave either: then the
-            // address is not there.
+            // The adapter (EIO) or the route (EINVAL) does not support segmentation. If single datagrams fail as
+            // well, the address is unreachable instead.
             Err(error) if !single && matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL)) => {
                 let sent = self.send_one_by_one(batch);
                 if sent.is_ok() {
@@ -407,7 +411,7 @@ impl Backend for UdpBackend {
         let full = self.full.take().filter(|_| wait.for_room);
         let waker_fd = self.waker.as_fd();
         let woken = PollFd::from_borrowed_fd(waker_fd, PollFlags::IN);
-        // Of what is not wanted the waker takes the place: it is looked at once more.
+        // An unwanted descriptor is replaced by the waker, which is then polled twice.
         let room = match full {
             Some((rail, path)) => PollFd::new(self.socket(rail, Some(path)), PollFlags::OUT),
             None => woken.clone(),

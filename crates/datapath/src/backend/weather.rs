@@ -1,61 +1,62 @@
-//! A network that misbehaves: what becomes of each datagram, drawn from a seed.
+//! Fault model of a network: the fate of each datagram, drawn from a seed.
 
 use pathweave_units::Rng;
 
-/// The treatment that datagrams get from a network. Probabilities are 0 to 1, and each datagram draws for itself.
+/// Faults that a network applies to datagrams. Probabilities are 0 to 1 and independent for each datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// Lost.
+    /// Probability that it is lost.
     pub lose: f64,
-    /// Sent twice.
+    /// Probability that it is duplicated.
     pub repeat: f64,
-    /// Kept until some of those after it have left.
+    /// Probability that it is delayed until some later ones have left.
     pub reorder: f64,
-    /// One to three bits flipped.
+    /// Probability that one to three of its bits are flipped.
     pub damage: f64,
-    /// Its end is missing.
+    /// Probability that it is truncated.
     pub cut_short: f64,
-    /// Followed by one that has left before, which may be long ago.
+    /// Probability that an earlier datagram, possibly much older, is replayed after it.
     pub replay: f64,
-    /// Of those: sent from the port of another path. A network changes the port of none that leaves for the first time.
+    /// Probability that a replayed datagram leaves from the port of another path. A network never changes the port of
+    /// an original.
     pub stray: f64,
-    /// Marked Congestion Experienced, if it is marked as capable.
+    /// Probability that it is marked Congestion Experienced, if it is ECN-capable.
     pub mark: f64,
 }
 
-/// A datagram as the network delivers it. `T` says where it goes.
+/// A datagram as the network delivers it. `T` is its route.
 #[derive(Clone, Debug)]
 pub struct Arrival<T> {
-    /// As it was given.
+    /// Route, as given.
     pub way: T,
-    /// Bytes that are left of it.
+    /// Remaining bytes.
     pub bytes: Vec<u8>,
-    /// Its lateness, from 0 (at once) to below 1.
+    /// Relative delay, from 0 (none) to below 1.
     pub late: f64,
-    /// Marked by a switch, if it is capable.
+    /// True if a switch has marked it, provided that it is capable.
     pub marked: bool,
-    /// A number to choose another path by, for one that strays.
+    /// Random number that selects another path, for a datagram that strays.
     pub stray: Option<u32>,
 }
 
-/// Counts of datagrams by what happened to them.
+/// Number of datagrams by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
     /// Given to the network.
     pub sent: u64,
     /// Lost.
     pub lost: u64,
-    /// Sent twice.
+    /// Duplicated.
     pub repeated: u64,
-    /// Kept back.
+    /// Delayed.
     pub reordered: u64,
     /// With flipped bits.
     pub damaged: u64,
-    /// Without its end.
+    /// Truncated.
     pub cut_short: u64,
-    /// Sent again after others.
+    /// Replayed after others.
     pub replayed: u64,
-    /// From another port.
+    /// Replayed from another port.
     pub strayed: u64,
 }
 
@@ -72,7 +73,7 @@ impl std::ops::AddAssign for Happened {
     }
 }
 
-/// Draws what becomes of datagrams, the same for the same seed and datagrams.
+/// Draws the fate of datagrams, deterministic for the same seed and datagrams.
 #[derive(Debug)]
 pub struct Weather<T> {
     faults: Faults,
@@ -81,29 +82,29 @@ pub struct Weather<T> {
     happened: Happened,
 }
 
-/// Datagrams that may be replayed.
+/// Number of datagrams kept for replay.
 const OVERHEARD: usize = 256;
-/// One datagram in so many is remembered: the oldest that are replayed are some thousands behind.
+/// Interval in datagrams at which one is kept on average: the oldest that are replayed are some thousands behind.
 const OVERHEARD_EVERY: u32 = 16;
 
 impl<T: Copy> Weather<T> {
-    /// Nothing has been sent yet.
+    /// Creates the model before the first datagram.
     pub fn new(faults: Faults, seed: u64) -> Self {
         let rng = Rng::for_component(seed, "weather", 0);
         Weather { faults, rng, overheard: vec![], happened: Happened::default() }
     }
 
-    /// True if nothing ever happens to a datagram.
+    /// Returns true if no fault is configured.
     pub fn is_calm(&self) -> bool {
         self.faults == Faults::default()
     }
 
-    /// Counts so far.
+    /// Returns the counters so far.
     pub fn happened(&self) -> Happened {
         self.happened
     }
 
-    /// Counts datagrams that the network delivers as they are.
+    /// Counts datagrams that the network delivers unchanged.
     pub fn pass(&mut self, datagrams: u64) {
         self.happened.sent += datagrams;
     }
@@ -220,7 +221,7 @@ mod tests {
             (Faults { damage: 0.1, ..calm }, |arrival| {
                 arrival.bytes.len() == DATAGRAM.len() && arrival.bytes != DATAGRAM
             }),
-            // One of 40 keeps all of it.
+            // One of 40 keeps its whole length.
             (Faults { cut_short: 0.1, ..calm }, |arrival| arrival.bytes.len() < DATAGRAM.len()),
             (Faults { mark: 0.1, ..calm }, |arrival| arrival.marked),
         ];

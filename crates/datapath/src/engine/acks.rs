@@ -1,19 +1,21 @@
-//! One acknowledgement where several would say the same.
+//! Joins several acknowledgements into one with the same information.
 //!
-//! The endpoint acknowledges packet by packet where packets overtake one another, as they do on several paths. A batch
-//! of arrivals so makes a batch of acknowledgements, each a system call here and there. The last of them says all that
-//! the others say as long as its bitmap reaches back to them, so only that one is sent, with the counts of all.
+//! The endpoint acknowledges each packet separately when packets arrive out of order, as they do on several paths. A
+//! batch of arrivals thus produces a batch of acknowledgements, each with a system call at both ends. The last one
+//! contains all information of the earlier ones as long as its bitmap reaches back to them. Only that one is sent,
+//! with the counts of all.
 
 use pathweave_wire::{Ack, Body, Segment};
 
-/// Packets the bitmap of an acknowledgement covers.
+/// Number of packets that the bitmap of an acknowledgement covers.
 const BITMAP: u64 = 64;
 
-/// Joins `later` with `earlier` of the same queue pair and path. False, and nothing changed, if one acknowledgement cannot say
-/// all that both say.
+/// Joins `later` into `earlier` if both have the same queue pairs and path. Returns false, and changes nothing, if
+/// one acknowledgement cannot hold the information of both.
 ///
-/// What is echoed is the newest packet's, whichever came last. Paths are kept apart, because they are news of their own:
-/// schemes that are clocked by acknowledgements send on the path of each, and remember only a few at a time.
+/// The echoed fields are those of the packet with the higher PSN, in whichever order the two arrived.
+/// Acknowledgements of different paths are not joined: ACK-clocked schemes send on the path of each acknowledgement,
+/// and remember only a few at a time.
 pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
     if (earlier.dst_qp, earlier.src_qp, earlier.path) != (later.dst_qp, later.src_qp, later.path) {
         return false;
@@ -22,7 +24,7 @@ pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
     let cumulative = old.cumulative.max(new.cumulative);
     let (high, low) = if new.psn >= old.psn { (new, &*old) } else { (&*old, new) };
     let distance = high.psn - low.psn;
-    // Everything below the cumulative number is told by it; the rest must be in reach of the bitmap.
+    // The cumulative number covers all PSNs below it; the bitmap must reach the others.
     let lowest = low.psn.saturating_sub(u64::from(63 - (low.sack | 1).leading_zeros()));
     if lowest.max(cumulative) <= low.psn && high.psn - lowest.max(cumulative) >= BITMAP {
         return false;
@@ -66,7 +68,7 @@ mod tests {
         Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), pull_target: None, body }
     }
 
-    /// What an acknowledgement says has arrived.
+    /// PSNs that an acknowledgement reports as received.
     fn told(segment: &Segment) -> BTreeSet<u64> {
         let Body::Ack(ack) = &segment.body else { panic!("an acknowledgement") };
         let selective = (0..64).filter(|bit| ack.sack >> bit & 1 == 1).map(|bit| ack.psn - bit);

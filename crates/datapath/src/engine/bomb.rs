@@ -1,18 +1,18 @@
-//! Bugs, made to order for tests: a packet of one of these payloads, and its policy panics.
+//! Injected bugs for tests: after a packet with one of these payload sizes, the policy panics.
 
 use pathweave_policy::{Feedback, FeedbackKind};
 use pathweave_units::Time;
 
-/// At the packet itself.
+/// Panic in `poll_send` or `on_sent` of the packet itself.
 pub(crate) const POLL: u32 = 1_301;
 pub(crate) const SENT: u32 = 1_302;
-/// When it is acknowledged.
+/// Panic when the packet is acknowledged.
 pub(crate) const FEEDBACK: u32 = 1_303;
-/// By a timer of the policy.
+/// Panic in a timer of the policy.
 pub(crate) const TIMER: u32 = 1_304;
-/// When statistics are asked for.
+/// Panic when statistics are requested.
 pub(crate) const RATE: u32 = 1_305;
-/// When it is acknowledged, and once more in whatever is done for the queue pair after that.
+/// Panic when the packet is acknowledged, and again in any later call for the queue pair.
 pub(crate) const CLOSE: u32 = 1_306;
 
 #[derive(Default)]

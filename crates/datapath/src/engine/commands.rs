@@ -1,4 +1,4 @@
-//! What the application asks for.
+//! Execution of the application's commands.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,12 +28,13 @@ use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
 use crate::stream::{News, Stream, refuse};
 
-/// READs of a peer that are served at a time. It asks for 16, but for the next as soon as it has an answer, before its
-/// acknowledgement of that is here.
+/// Largest number of READs of one peer that are served concurrently. A peer keeps up to 16 outstanding, but issues
+/// the next one as soon as it has a response, before its acknowledgement of that response arrives here.
 const READS_IN: u16 = 128;
-/// How long packets on the way are acknowledged after the end of a connection.
+/// Time for which packets in flight are still acknowledged after the end of a connection.
 const LINGER: Duration = Duration::from_ms(1_000);
-/// How long a device that ends waits for peers to say that they have heard of it: several Closes, since any may be lost.
+/// Time for which a closing device waits for peers to acknowledge its Close. It covers several Closes, since any of
+/// them may be lost.
 const FAREWELL: Duration = Duration::from_ms(100);
 
 impl Core {
@@ -66,7 +67,7 @@ impl Core {
             }
             Command::Probe { id } => self.probe_all(id),
             Command::Stats { id, answer } => {
-                // There is an answer in any case: the caller waits for it.
+                // The caller waits for an answer, so there is one in any case.
                 let stats = self.contain(|core| {
                     core.act_for(id);
                     core.stats(id)
@@ -112,7 +113,7 @@ impl Core {
         self.refuse_posted(id, handle, Side::Send, flushed(id, wr_id, opcode));
     }
 
-    /// What was posted is not taken, and completes at once.
+    /// Refuses a posted request and completes it at once.
     fn refuse_posted(&mut self, id: ConnectionId, handle: u64, side: Side, flushed: Completion) {
         self.io.places.remove(handle);
         if let Some(connection) = self.connections.get_mut(id) {
@@ -125,7 +126,7 @@ impl Core {
         self.shared.tell();
     }
 
-    /// What was posted comes when its connection has been forgotten, and completes at once.
+    /// Completes a request at once that was posted to a connection which has already been removed.
     #[cold]
     fn refuse_late(&mut self, side: Side, flushed: Completion) {
         if let Some((shared, stream)) = self.departed.get(flushed.connection) {
@@ -151,7 +152,8 @@ impl Core {
         self.refuse_posted(id, handle, Side::Receive, flushed(id, wr_id, Opcode::Recv));
     }
 
-    /// Opens a region under a key that was taken for it. One that is for a connection alone which is over stays closed.
+    /// Opens a region under a key that was reserved for it. A region for a single connection stays closed if that
+    /// connection has ended.
     fn register(&mut self, rkey: u64, memory: Slice, address: u64, access: Access, reach: Reach) {
         let (scope, domain) = match reach {
             Reach::Domain(domain) => (Scope::domain(ProtectionDomain::number(domain.as_ref())), domain),
@@ -167,14 +169,14 @@ impl Core {
             Ok(()) => {
                 self.regions.registered.insert(rkey, Registered { handle, _domain: domain });
             }
-            // The key was taken for it alone, and its range was looked at then.
+            // This cannot fail: the key was reserved for this region, and its range was checked then.
             Err(_) => drop(self.io.places.remove(handle)),
         }
     }
 
     pub(super) fn deregister(&mut self, rkey: u64) -> Result<(), DeregisterError> {
         match self.endpoint.deregister(rkey) {
-            // The latter has not been opened.
+            // An unknown key: the region has not been opened.
             Ok(()) | Err(MemoryError::UnknownKey) => {}
             Err(error) => return Err(error.into()),
         }
@@ -185,7 +187,7 @@ impl Core {
         Ok(())
     }
 
-    /// Closes a region to what is asked from now on, and for good when READs of it are answered.
+    /// Closes a region to new requests at once, and completely when the READs in progress are answered.
     fn release(&mut self, release: Release) {
         let _ = self.endpoint.revoke(release.rkey);
         let now = self.io.now;
@@ -194,7 +196,7 @@ impl Core {
         self.go_on_releasing();
     }
 
-    /// Takes away the memory of what is to be withdrawn and is no longer being read.
+    /// Detaches the memory of withdrawn regions that are no longer being read.
     pub(super) fn go_on_withdrawing(&mut self) {
         for release in std::mem::take(&mut self.regions.withdrawals) {
             if self.endpoint.is_read(release.rkey) {
@@ -210,7 +212,7 @@ impl Core {
         }
     }
 
-    /// Closes what is to be closed and is no longer being read.
+    /// Closes released regions that are no longer being read.
     pub(super) fn go_on_releasing(&mut self) {
         for release in std::mem::take(&mut self.regions.releases) {
             if self.deregister(release.rkey).is_err() {
@@ -225,10 +227,10 @@ impl Core {
         }
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     fn dial(&mut self, dial: Dial) {
         if dial.connection.state() == ConnectionState::Closed {
-            // Given up while it waited for its turn.
+            // The application gave up while the command was queued.
             return;
         }
         let (connection, stream) = (dial.connection.clone(), dial.stream.clone());
@@ -272,7 +274,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes in a connection that is being opened.
+    /// Adds a connection that is being opened.
     pub(super) fn add_connection(
         &mut self,
         id: ConnectionId,
@@ -315,12 +317,12 @@ impl Core {
         self.io.next_upkeep = now;
     }
 
-    /// Paths a connection of this scheme can use.
+    /// Returns the number of paths that a connection of this scheme can use.
     pub(super) fn paths_for(&self, scheme: &Scheme) -> u16 {
         self.config.paths.min(scheme.paths).max(1)
     }
 
-    /// A queue pair that speaks a scheme. What it is to be like in full is known when the ends have agreed.
+    /// Creates a queue pair for a scheme. Its final parameters are known when both ends have agreed.
     pub(super) fn create_qp(
         &mut self,
         now: Time,
@@ -347,7 +349,8 @@ impl Core {
         self.endpoint.create_qp(now, config)
     }
 
-    /// A scheme for these hosts, its policy for a connection, and what credit means there. `round_trip`: that of the handshake.
+    /// Adapts a scheme to these hosts; returns it with its policy for a connection and its credit terms.
+    /// `round_trip`: measured by the handshake.
     pub(super) fn on_hosts(
         &self,
         id: ConnectionId,
@@ -369,7 +372,7 @@ impl Core {
         (scheme, watched.fitted(Fit::new(recipe, round_trip)), credit)
     }
 
-    /// Ends a connection: everything posted is completed, and the peer is told.
+    /// Ends a connection: completes everything posted, and sends Close to the peer.
     pub(super) fn close(&mut self, id: ConnectionId, reason: CloseReason) {
         let now = self.io.now;
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -415,7 +418,7 @@ impl Core {
         }
     }
 
-    /// Forgets a connection.
+    /// Removes a connection and its queue pair.
     pub(super) fn remove(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(id) else { return };
         self.departed.note(&connection);

@@ -1,4 +1,4 @@
-//! A connection as the loop knows it, and all of them by number.
+//! State of a connection in the loop, and the table of all connections.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -17,122 +17,123 @@ use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
 use crate::stream::Stream;
 
-/// Slots of the table; the rest of a number is the generation.
+/// Bits of a connection's number that are the slot; the others are the generation.
 const SLOT_BITS: u32 = 16;
-/// Queue pair numbers are slots in their low bits (see the endpoint), which is what they are looked up by.
+/// Low bits of a queue pair number that are its slot (see the endpoint). Connections are looked up by it.
 const QP_SLOT_BITS: u32 = 18;
 
-/// Silence after which other ways are looked for.
+/// Silence of the peer after which the connection tries other address pairs.
 const STALLED: Duration = Duration::from_ms(200);
 
-/// How far a connection has come, as the loop sees it.
+/// State of a connection, as the loop sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The handshake is under way.
+    /// The handshake is in progress.
     Opening,
     /// Packets flow.
     Open,
-    /// The peer has closed it while requests of ours were on the way: they may yet be acknowledged, until then.
+    /// The peer has closed the connection while local requests were in flight. They may be acknowledged until this
+    /// time.
     PeerClosing { until: Time },
-    /// Closed here: nothing of it is left but that packets which were on the way are acknowledged.
+    /// Closed here: packets that were in flight are still acknowledged, and nothing else happens.
     Lingering {
         until: Time,
-        /// When to say Close again; `None` once the peer has answered.
+        /// Time at which to repeat Close; `None` once the peer has answered.
         next_close: Option<Time>,
     },
 }
 
-/// A connection.
+/// One connection.
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) shared: Arc<ConnectionShared>,
-    /// Where everything that happens on it is told; `None`: to its own handle.
+    /// Event stream for the connection; `None`: its events go to its own handle.
     pub(crate) stream: Option<Arc<Stream>>,
     pub(crate) phase: Phase,
-    /// Where its packets go, and from where.
+    /// Destination address of its packets, and the rail from which they leave.
     pub(crate) peer: SocketAddr,
     pub(crate) rail: Rail,
-    /// Where else, if an end has several addresses.
+    /// All address pairs, if an end has several addresses.
     pub(crate) rails: Option<Box<Rails>>,
-    /// The address that it is counted under.
+    /// Address under which admission control counts the connection.
     pub(crate) counted: IpAddr,
     pub(crate) qp: QpNum,
-    /// The peer's queue pair and its number of the connection.
+    /// The peer's queue pair, and the peer's number of the connection.
     pub(crate) remote_qp: QpNum,
     pub(crate) remote_id: u32,
     pub(crate) paths: u16,
-    /// There once the handshake is done.
+    /// Session keys and numbers, set when the handshake is complete.
     pub(crate) session: Option<Session>,
-    /// Its protection domain, kept until its queue pair is gone; `None`: the device's own.
+    /// Protection domain, held until the queue pair is destroyed; `None`: the device's own.
     pub(crate) _domain: Option<ProtectionDomain>,
-    /// The request it came from, while the peer's sign is awaited.
+    /// Handshake request of the peer, until the peer has confirmed.
     pub(crate) request: Option<RequestId>,
-    /// A PSN near those of the peer's data, and one near our own.
+    /// A PSN near those of the peer's data, and one near this end's: references to expand truncated PSNs.
     pub(crate) near_data: u64,
     pub(crate) near_answers: u64,
-    /// Where the peer's last WRITE went.
+    /// Key and address of the peer's last WRITE.
     pub(crate) last_write: Option<(u64, u64)>,
-    /// Handles of what is posted, oldest first.
+    /// Handles of posted requests, oldest first.
     pub(crate) sends: VecDeque<(u64, Opcode)>,
     pub(crate) receives: VecDeque<u64>,
-    /// When anything last came from the peer.
+    /// Time of the last arrival from the peer.
     pub(crate) heard: Time,
-    /// When the peer or a dead path is asked next.
+    /// Time of the next probe of the peer or of a dead path.
     pub(crate) next_probe: Time,
-    /// Counts probes, to try one path after the other.
+    /// Number of probes sent. It selects the path of the next one, round robin.
     pub(crate) probes: u16,
-    /// How many paths were dead when they were last probed, and how often so many were.
+    /// Number of dead paths when they were last probed, and the number of probes in a row with the same number.
     pub(crate) dead: (u16, u32),
-    /// What probes of each path have told.
+    /// Probe results of each path.
     pub(crate) probed: Vec<PathProbe>,
-    /// Packets refused since the handshake: damaged, senseless or without place.
+    /// Packets refused since the handshake: damaged, invalid, or without memory to receive them.
     pub(crate) refused: u64,
 }
 
 impl Connection {
-    /// Whether what is posted can still be done.
+    /// Returns true if posted requests can still be carried out.
     pub(crate) fn takes_requests(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::PeerClosing { .. })
     }
 
-    /// Whether its end is known to both.
+    /// Returns true if both ends know that the connection has ended.
     pub(crate) fn has_parted(&self) -> bool {
         matches!(self.phase, Phase::Lingering { next_close: None, .. })
     }
 
-    /// The path a packet that names `path` takes: answers echo the path of what they answer, which without protection may
-    /// be any number.
+    /// Maps `path` to a path of the connection. An answer echoes the path of the packet it answers, which can be any
+    /// number without protection.
     #[inline]
     pub(crate) fn on_wire(&self, path: PathId) -> PathId {
         PathId(path.0 % self.paths)
     }
 
-    /// Whether nothing comes back although something should.
+    /// Returns true if requests are outstanding and nothing has arrived for [`STALLED`].
     pub(crate) fn stalls(&self, now: Time) -> bool {
         !self.sends.is_empty() && now.saturating_since(self.heard) >= STALLED
     }
 
-    /// Whether its peer is at this address.
+    /// Returns true if the peer has this address.
     #[inline]
     pub(crate) fn is_at(&self, ip: IpAddr) -> bool {
         self.peer.ip() == ip || self.rails.as_ref().is_some_and(|rails| rails.has_remote(ip))
     }
 
-    /// By which way what this end says itself leaves on a path.
+    /// Returns the route of a packet that is not an answer, on a path.
     #[inline]
     pub(crate) fn lane(&self, path: PathId) -> Lane {
         let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way(path));
         Lane { to, rail, path }
     }
 
-    /// By which way what answers a packet of a path does.
+    /// Returns the route of an answer to a packet of a path.
     #[inline]
     pub(crate) fn lane_back(&self, path: PathId) -> Lane {
         let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way_back(path));
         Lane { to, rail, path }
     }
 
-    /// The endpoint's name for the peer.
+    /// Number by which the endpoint identifies the peer.
     pub(crate) fn host(&self) -> HostId {
         HostId(self.id.0)
     }
@@ -140,11 +141,11 @@ impl Connection {
 
 /// Connections by number.
 pub(crate) struct Connections {
-    /// Where generations begin.
+    /// First generation of each slot.
     first: u16,
     slots: Vec<Slot>,
     free: VecDeque<u16>,
-    /// Slot of each queue pair.
+    /// Slot of the connection of each queue pair.
     by_qp: Vec<u16>,
     len: usize,
 }
@@ -155,9 +156,9 @@ struct Slot {
 }
 
 impl Connections {
-    /// `first`: where numbers begin, at random, so that those of a device that was here before are not given again.
+    /// `first`: first generation, random, so that the numbers of an earlier device at this address are not reused.
     pub(crate) fn new(first: u16) -> Self {
-        // Number 0 names nothing.
+        // Number 0 is never assigned.
         Connections {
             first: first.max(1),
             slots: Vec::new(),
@@ -171,7 +172,7 @@ impl Connections {
         self.len
     }
 
-    /// The number the next connection will have; `None` if there are too many.
+    /// Returns the number of the next connection, or `None` if the table is full.
     pub(crate) fn next_id(&mut self) -> Option<ConnectionId> {
         if self.free.is_empty() {
             let index = u16::try_from(self.slots.len()).ok()?;
@@ -184,7 +185,7 @@ impl Connections {
         ))
     }
 
-    /// Takes in a connection whose number [`Connections::next_id`] gave.
+    /// Inserts a connection whose number came from [`Connections::next_id`].
     pub(crate) fn insert(&mut self, connection: Connection) {
         let index = self.free.pop_front().expect("next_id has seen to it");
         debug_assert_eq!(connection.id.0 & 0xffff, u32::from(index), "the number is the one that was given");

@@ -1,22 +1,23 @@
-//! A bug that strikes in the work of one connection costs that connection, and no other.
+//! Containment of panics: a bug that strikes in the work of one connection ends that connection only.
 //!
-//! What the loop does for a connection, it does within [`Service::contain`](crate::event_loop::Service::contain): an arrival, a
-//! timer, a request, a packet that leaves. What begins such work says for which connection
-//! ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)), and the endpoint does so as it goes from one queue pair to
-//! another. After a panic, the connection at work is closed, and what the endpoint has of it is dropped rather than used.
+//! The loop does all work for a connection within [`Service::contain`](crate::event_loop::Service::contain): an
+//! arrival, a timer, a request, a packet that leaves. Code that begins such work names the connection
+//! ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)). The endpoint does the same when it goes from one
+//! queue pair to another. After a panic, the loop closes the connection at work and drops its state in the endpoint
+//! without using it.
 
 use super::Core;
 use super::connection::Phase;
 use crate::state::{CloseReason, ConnectionId};
 
 impl Core {
-    /// What follows is the work of this connection.
+    /// Marks the following work as that of this connection.
     #[inline]
     pub(super) fn act_for(&mut self, id: ConnectionId) {
         self.endpoint.act_for(self.connections.get(id).map(|connection| connection.qp));
     }
 
-    /// A bug has struck: the connection at work is closed. False if none was.
+    /// Closes the connection at work after a panic. Returns false if there is none.
     #[cold]
     pub(super) fn close_acting(&mut self, bug: &str) -> bool {
         let acting = self.endpoint.acting().and_then(|qp| self.connections.of_qp(qp));
@@ -28,7 +29,7 @@ impl Core {
             id.0,
             self.io.local,
         );
-        // Nothing that it has posted or that is to be said for it may be touched again.
+        // Its posted requests and pending packets may not be touched again.
         self.acks.forget(host);
         self.surveys.retain(|other| *other != id);
         self.answers.retain(|other| *other != id);
@@ -38,7 +39,7 @@ impl Core {
             .get(id)
             .is_some_and(|connection| matches!(connection.phase, Phase::Lingering { .. }));
         if lingers {
-            // Even to say goodbye is too much for it.
+            // The panic struck while the connection was lingering, so it is removed without a further Close.
             self.remove(id);
         } else {
             self.close(id, CloseReason::Internal);

@@ -1,4 +1,5 @@
-//! Bugs in the work of one connection, at every kind of input: those beside it go on, byte by byte.
+//! Panics in the work of one connection, at every kind of input: other connections continue, and their data is
+//! intact.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,11 @@ use crate::{Access, CloseReason, Connection, Device, DeviceConfig, Driving, Regi
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn config(driving: Driving) -> DeviceConfig {
-    // Panics print where they come from, which takes a busy machine seconds: no peer is to be given up for that.
+    // A panic prints a backtrace, which takes seconds on a busy machine. No peer may be given up meanwhile.
     DeviceConfig { paths: 4, mtu_payload: 1_344, driving, peer_timeout: PATIENCE, ..DeviceConfig::loopback() }
 }
 
-/// Waits until there is something to tell, and turns the loop of a server whose callers drive it.
+/// Waits until `ready` returns a value, and drives the server's loop if callers drive it.
 fn until<T>(server: &Device, mut ready: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -25,7 +26,8 @@ fn until<T>(server: &Device, mut ready: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The client of a connection writes and reads again what the server has; a server whose callers drive it is driven.
+/// Writes to the server and reads the bytes back, on the client's connection. Drives the server's loop if callers
+/// drive it.
 fn exchange(near: &Connection, server: &Device, board: &Registration, salt: u8) {
     let bytes: Vec<u8> = (0..300_000usize).map(|i| (i * 7 + i / 251) as u8 ^ salt).collect();
     let wait = |wr_id| {
@@ -69,7 +71,7 @@ fn a_bug_costs_the_connection_in_whose_work_it_struck_and_no_other() {
                 assert!(far.stats().is_none(), "there is an answer, and none");
             }
             assert_eq!(far.wait_closed(PATIENCE).expect("it is closed"), CloseReason::Internal, "{kind}");
-            // Everything posted has completed, whatever it was.
+            // Everything posted has completed, with whatever status.
             let statuses: Vec<_> = std::iter::from_fn(|| far.take()).map(|done| done.wr_id).collect();
             assert!(statuses.contains(&9) && statuses.contains(&8), "{kind}: {statuses:?}");
             assert_eq!(until(&server, || near.close_reason()), CloseReason::Peer, "{kind}");

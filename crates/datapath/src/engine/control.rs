@@ -1,5 +1,5 @@
-//! Messages between the ends of a connection that are no packets of a queue pair: that it is over, and whether packets come
-//! through from one address to another.
+//! Messages between the ends of a connection that do not belong to a queue pair. They report that the connection has
+//! ended, and test whether packets arrive from one address at another.
 //!
 //! They travel as packets do, protected or with a CRC. `docs/wire.md` has the layout.
 
@@ -7,50 +7,51 @@ use crate::state::ConnectionId;
 
 /// First byte: an opcode of the manufacturer's range that no packet has.
 pub(crate) const OPCODE: u8 = 0xdf;
-/// Version of messages that name no pair of addresses, and of those that do.
+/// Version of messages without an address pair, and version of messages with one.
 const VERSION: u8 = 1;
 const VERSION_OF_PAIRS: u8 = 2;
-/// Bytes of the former, and of the latter without padding.
+/// Length of a message without an address pair, and with one (without padding), in bytes.
 const LEN: usize = 12;
 const LEN_WITH_PAIR: usize = 24;
-/// Bytes of headers before the payload of a packet of data, at most: so much longer than a payload is a full question.
+/// Largest size of the headers before the payload of a data packet, in bytes. A full Ask is longer than a payload by
+/// this much.
 const BEFORE_PAYLOAD: usize = 64;
 
-/// What an end tells the other.
+/// Content of a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The connection is over. To be answered, or it is said again.
+    /// The connection has ended. The sender repeats it until it is answered.
     Close,
-    /// That has been heard.
+    /// Acknowledges `Close`.
     Closed,
-    /// A question by a pair of addresses, by the sender's number of the pair, which the peer answers if it comes through. The
-    /// secret is told nobody else.
+    /// Tests an address pair, which is numbered by the sender. The peer answers it if it arrives. No other message
+    /// contains the secret.
     Ask { pair: u8, secret: u64 },
-    /// The answer to a question that came through, with its secret.
+    /// Acknowledges an Ask that has arrived, and repeats its secret.
     Answer { pair: u8, secret: u64 },
 }
 
-/// Bytes of a question.
+/// Length of an Ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// As long as an answer: for addresses that have not proved themselves.
+    /// Length of an Answer: for addresses that are not validated.
     Short,
-    /// As long as the longest packet of data.
+    /// Length of the longest data packet.
     Full,
 }
 
-/// A message with the numbers of both ends.
+/// Control message with the numbers of both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control {
     pub(crate) message: Message,
-    /// The connection as the receiver numbers it.
+    /// Connection number of the receiver.
     pub(crate) to: u32,
-    /// The connection as the sender numbers it.
+    /// Connection number of the sender.
     pub(crate) from: ConnectionId,
 }
 
 impl Control {
-    /// Bytes it takes on a connection whose full packets have so much payload. `length` matters to questions alone.
+    /// Returns the length in bytes on a connection with this MTU payload. `length` matters for an Ask only.
     pub(crate) fn len(&self, length: Length, mtu_payload: u16) -> usize {
         match (self.message, length) {
             (Message::Close | Message::Closed, _) => LEN,
@@ -61,7 +62,7 @@ impl Control {
         }
     }
 
-    /// Into as many bytes as it takes.
+    /// Writes the message into `out`, which must have the length of [`Control::len`].
     pub(crate) fn write(&self, out: &mut [u8]) {
         let (version, code, pair) = match self.message {
             Message::Close => (VERSION, 1, None),
@@ -79,7 +80,7 @@ impl Control {
         }
     }
 
-    /// `None` for anything else.
+    /// Parses a message; returns `None` for anything else.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Control> {
         let (head, rest) = bytes.split_first_chunk::<LEN>()?;
         let [OPCODE, version, code, 0, ..] = *head else { return None };

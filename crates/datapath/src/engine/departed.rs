@@ -1,5 +1,5 @@
-//! Connections that are gone, while somebody may be about to post to them: room was taken before the end, and the request comes
-//! when the thread that posts gets on, which may be after the connection has been forgotten.
+//! Removed connections to which a thread may still post. The thread reserved room before the end, and its request may
+//! arrive after the connection has been removed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -9,19 +9,19 @@ use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
 use crate::stream::Stream;
 
-/// Fewer are not looked through for those that are settled.
+/// Smallest number of entries at which settled ones are swept out.
 const FEW: usize = 16;
 
-/// Connections that are gone and of which the application has not taken every completion.
+/// Removed connections some of whose completions the application has not taken.
 #[derive(Default)]
 pub(super) struct Departed {
     by_id: BTreeMap<ConnectionId, (Weak<ConnectionShared>, Option<Weak<Stream>>)>,
-    /// When so many are here, those that are settled go.
+    /// Number of entries at which settled ones are swept out next.
     sweep_at: usize,
 }
 
 impl Departed {
-    /// A connection is being forgotten.
+    /// Records a connection that is being removed.
     pub(super) fn note(&mut self, connection: &Connection) {
         if connection.shared.is_settled() {
             return;
@@ -36,7 +36,7 @@ impl Departed {
         self.by_id.insert(connection.id, (Arc::downgrade(&connection.shared), stream));
     }
 
-    /// One of them, and where what happens on it is told.
+    /// Returns the shared state of a removed connection, and its event stream.
     pub(super) fn get(&self, id: ConnectionId) -> Option<(Arc<ConnectionShared>, Option<Arc<Stream>>)> {
         let (shared, stream) = self.by_id.get(&id)?;
         Some((shared.upgrade()?, stream.as_ref().and_then(Weak::upgrade)))

@@ -1,8 +1,8 @@
-//! Time begins anew, before the 64 bits in which it is counted end.
+//! Reset of the device's clock before its 64 bits overflow.
 //!
-//! Everything that holds an instant belongs to a connection, a handshake or the loop, so without connections time can
-//! begin again at zero unnoticed. A device that has not been without one for long enough closes those it has,
-//! with a reason that says why; peers connect again.
+//! Everything that holds an instant belongs to a connection, a handshake or the loop. Without connections the clock
+//! can therefore restart at zero unnoticed. A device that has had connections without interruption for too long
+//! closes them with a specific reason; peers connect again.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::shared::{Command, ConnectionShared};
 use crate::state::CloseReason;
 use crate::stream::refuse;
 
-/// Time that is to begin anew.
+/// State of a pending clock reset.
 #[derive(Default)]
 pub(super) struct Renewal {
-    /// As soon as the connections are gone.
+    /// True if the reset is to happen as soon as all connections have ended.
     due: bool,
-    /// What waits for that.
+    /// Commands that wait for the reset.
     deferred: Vec<Command>,
 }
 
 impl Core {
-    /// Lets time begin anew if it can, and sees to it that it can if it must.
+    /// Resets the clock if nothing prevents it. Closes all connections first if the reset can no longer be postponed.
     #[cold]
     pub(super) fn renew(&mut self) {
         if self.connections.len() == 0 && self.setup.is_unused() {
@@ -37,7 +37,8 @@ impl Core {
         }
     }
 
-    /// Whether a command has to wait until time has begun anew: what it asks for would not last.
+    /// Returns the command if it can be carried out now. Keeps it until the clock reset if its effect would not
+    /// survive the reset.
     pub(super) fn defers(&mut self, command: Command) -> Option<Command> {
         if self.renewal.due && matches!(command, Command::Connect(_)) {
             self.renewal.deferred.push(command);
@@ -46,7 +47,7 @@ impl Core {
         Some(command)
     }
 
-    /// A connection whose opening waits for that is no longer wanted.
+    /// Gives up a connection whose opening waits for the clock reset.
     pub(super) fn give_up_deferred(&mut self, connection: &Arc<ConnectionShared>) {
         for command in &self.renewal.deferred {
             if let Command::Connect(dial) = command
@@ -58,7 +59,7 @@ impl Core {
     }
 
     fn begin_anew(&mut self) {
-        // Without random numbers for its cookies there is no setup; another turn may have them.
+        // Setup needs random numbers for its cookies. If there are none, a later turn tries again.
         let Ok(setup) = Setup::new(&self.config) else { return };
         self.setup.hand_over(setup);
         self.io.begin_anew(&self.config);

@@ -1,4 +1,4 @@
-//! Devices that have been open for as long as time lasts.
+//! Clock resets of long-lived devices.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,14 +37,14 @@ fn a_device_that_has_been_open_for_213_days_takes_connections_as_on_its_first() 
     let listener = server.listen().expect("nobody listens yet");
     for days in [9, 11, 199, 213, 214, 1_000, 100_000] {
         jump.to_ns.store(days * DAY_NS, Ordering::Relaxed);
-        // No handshake is to take days because its turn began before.
+        // The clock must not jump during a handshake, or it would time out.
         std::thread::sleep(Duration::from_millis(50));
         let near = client.connect(server.local_addr()).expect("a connection");
         let far = listener.accept(PATIENCE).expect("the other end of it");
         exchange(&near, &server, days as u8);
         near.close();
         assert_eq!(far.wait_closed(PATIENCE), Ok(CloseReason::Peer), "after {days} days");
-        // What is closed lingers for a while; then there is no connection.
+        // A closed connection lingers for a while; afterwards there is none.
         while [&server, &client].iter().any(|device| device.stats().expect("it is open").connections > 0) {
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -1,9 +1,9 @@
-//! A scheme's policy for a connection, and another one where the round-trip time that it was made for proves too long.
+//! Replaces a connection's policy if it was built for a round-trip time that proves too long.
 //!
-//! All a connection knows of its network when it begins is how long the handshake took, and a handshake may be answered
-//! late for reasons that have nothing to do with the network: a host that is busy starting, a peer that was not scheduled.
-//! A policy sized for that would keep as much more in flight for the life of the connection. So while packets come back in
-//! much less time, it is made anew for the time they take.
+//! At its start a connection knows of its network only the duration of the handshake. A handshake may be answered
+//! late for reasons outside the network: a host that is busy starting, a peer that was not scheduled. A policy sized
+//! for that delay would keep too much in flight for the life of the connection. If packets come back in much less
+//! time, the policy is rebuilt for the measured time.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::config::AROUND_PAYLOAD_BYTES;
 use crate::config::DeviceConfig;
 use crate::scheme::{self, Rtts};
 
-/// Packets measured before a round-trip time is believed: the shortest of so many is hardly one of a queue.
+/// Number of round trips measured before the shortest of them is trusted. The shortest of this many rarely contains
+/// queueing.
 const MEASUREMENTS: u32 = 32;
-/// It is too long if packets come back in this part of it.
+/// Factor by which the assumed round-trip time must exceed the measured one to count as too long.
 const TOO_LONG: u64 = 2;
 
-/// What a policy is made from.
+/// Inputs from which a policy is built.
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) scheme: Scheme,
@@ -30,9 +31,9 @@ pub(crate) struct Recipe {
     pub(crate) rng: Rng,
 }
 
-/// What comes of it.
+/// Policy built from a recipe, with its parameters.
 pub(crate) struct Made {
-    /// The scheme as hosts need it.
+    /// The scheme as adapted to real hosts.
     pub(crate) scheme: Scheme,
     pub(crate) policy: AnyPolicy,
     pub(crate) credit: Option<CreditTerms>,
@@ -40,7 +41,7 @@ pub(crate) struct Made {
 }
 
 impl Recipe {
-    /// A policy for this round-trip time between hosts, where one is known.
+    /// Builds the policy for this round-trip time between hosts, if one is known.
     pub(crate) fn make(&mut self, round_trip: Option<Duration>) -> Made {
         let Recipe { scheme, config, paths, mtu_payload, receive_buffer_bytes, rng } = self;
         let scheme = scheme::for_hosts(scheme.clone(), config, *paths, *receive_buffer_bytes, round_trip);
@@ -60,32 +61,32 @@ impl Recipe {
     }
 }
 
-/// Compares what a policy was made for with what is measured.
+/// Comparison of the assumed round-trip time with measured ones.
 pub(crate) struct Fit {
     recipe: Recipe,
-    /// Round-trip time that the policy was made for.
+    /// Round-trip time for which the policy was built.
     made_for: Duration,
-    /// The shortest measured since, and how many were.
+    /// Shortest round-trip time measured since, and the number of measurements.
     shortest: Duration,
     measured: u32,
 }
 
 impl Fit {
-    /// `None` where the handshake took no longer than hosts and network may: there is nothing to find out.
+    /// Returns `None` if the handshake took at most [`TOO_LONG`] times the configured delay of network and hosts.
     pub(crate) fn new(recipe: Recipe, round_trip: Option<Duration>) -> Option<Box<Self>> {
         let usual = scheme::span(recipe.config.base_rtt) + scheme::span(recipe.config.host_delay);
         let made_for = round_trip.filter(|&took| took > usual * TOO_LONG)?;
         Some(Box::new(Fit { recipe, made_for, shortest: Duration::MAX, measured: 0 }))
     }
 
-    /// A packet has come back. Whether the policy is to be made anew.
+    /// Records a measured round trip. Returns true if the policy is to be rebuilt.
     pub(crate) fn measured(&mut self, rtt: Duration) -> bool {
         self.shortest = self.shortest.min(rtt);
         self.measured = self.measured.saturating_add(1);
         self.measured >= MEASUREMENTS && self.shortest * TOO_LONG < self.made_for
     }
 
-    /// The policy for what was measured.
+    /// Builds the policy for the shortest measured round trip.
     pub(crate) fn remake(&mut self) -> AnyPolicy {
         self.made_for = self.shortest;
         (self.shortest, self.measured) = (Duration::MAX, 0);

@@ -1,36 +1,37 @@
-//! Acknowledgements that wait to leave: those of this turn, and some that are held for what goes the same way.
+//! Acknowledgements that wait to be sent: those of this turn, and those held so that they can share a batch with
+//! data.
 
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_wire::Segment;
 
 use super::acks::join;
 
-/// What is to be acknowledged, by connection's host number.
+/// Pending acknowledgements, each with the host number of its connection.
 #[derive(Default)]
 pub(super) struct HeldAcks {
     pub(super) list: Vec<(HostId, Segment)>,
-    /// Since when some of them are held.
+    /// Time since which some of them are held.
     pub(super) since: Option<Time>,
-    /// A peer waits for one of them before it goes on.
+    /// True if a peer waits for one of them before it continues.
     pub(super) awaited: bool,
-    /// When the application was last told of what is to be acknowledged, and has sent nothing since.
+    /// Time at which the application last got events of the acknowledged packets, if it has sent nothing since.
     told: Option<Time>,
-    /// It mostly answers at once when it is told something.
+    /// Observed behaviour of the application on receiving events.
     pub(super) habit: Habit,
 }
 
-/// What the application does when it is told something, as far as it has shown.
+/// Reaction of the application to events, as far as observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Habit {
-    /// Other things than to answer, or nobody knows.
+    /// Does not answer at once, or is unknown.
     #[default]
     Silent,
-    /// It answers at once.
+    /// Sends data at once.
     Answers,
 }
 
 impl HeldAcks {
-    /// Another one, which says more than the last where that is possible.
+    /// Adds an acknowledgement, joined with the last one if possible.
     #[inline]
     pub(super) fn push(&mut self, to: HostId, segment: &Segment) {
         let last = self.list.last_mut();
@@ -39,12 +40,12 @@ impl HeldAcks {
         }
     }
 
-    /// The application has been told of what is to be acknowledged.
+    /// Records that the application has received events of the packets to be acknowledged.
     pub(super) fn told(&mut self, now: Time) {
         self.told = Some(now);
     }
 
-    /// Data leaves: it is an answer if the application was told something so short a time ago.
+    /// Records that data leaves. It counts as an answer if the application received events less than `at_once` ago.
     #[inline]
     pub(super) fn sends(&mut self, now: Time, at_once: Duration) {
         if let Some(told) = self.told.take() {
@@ -52,12 +53,12 @@ impl HeldAcks {
         }
     }
 
-    /// They have been held in vain.
+    /// Records that acknowledgements were held in vain.
     pub(super) fn missed(&mut self) {
         (self.told, self.habit) = (None, Habit::Silent);
     }
 
-    /// None is left, so none is held and none is waited for.
+    /// Resets the holding state if no acknowledgement is left.
     pub(super) fn settle(&mut self) {
         if self.list.is_empty() {
             (self.since, self.awaited) = (None, false);
@@ -70,7 +71,7 @@ impl HeldAcks {
         self.settle();
     }
 
-    /// Drops those to a peer.
+    /// Drops those to one peer.
     pub(super) fn forget(&mut self, host: HostId) {
         self.list.retain(|(to, _)| *to != host);
     }

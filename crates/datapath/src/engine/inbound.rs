@@ -1,4 +1,4 @@
-//! From the backend to the endpoint.
+//! Processing of received frames: from the backend to the endpoint.
 
 use pathweave_policy::PathState;
 use pathweave_units::{PathId, Time};
@@ -14,16 +14,17 @@ use crate::secure::{Kind, kind_of};
 use crate::state::{CloseReason, ConnectionId};
 use crate::sum;
 
-/// How much further ahead of what is known a PSN may be and still move what is known: less than half of what 24 bits
-/// tell apart.
+/// Largest distance by which a PSN may lead the highest known one and still replace it. Less than half of the 24-bit
+/// sequence space.
 const NEAR: u64 = 1 << 22;
-/// Questions of peers that are answered in one turn.
+/// Largest number of Ask messages of peers that are answered in one turn.
 const MOST_ASKED: usize = 256;
-/// How long requests on the way may yet be acknowledged by a peer that has closed.
+/// Time for which requests in flight may still be acknowledged by a peer that has closed.
 const PEER_LINGERS: pathweave_units::Duration = pathweave_units::Duration::from_ms(300);
 
 impl Core {
-    /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
+    /// Dispatches a frame by its kind. `residue`: CRC tag of an intact unprotected frame. Returns `None` if the frame
+    /// is refused.
     #[inline]
     pub(super) fn take_in(
         &mut self,
@@ -44,8 +45,8 @@ impl Core {
         }
     }
 
-    /// A packet without protection. Whose it is, it says itself; that it is intact, and of this very connection rather
-    /// than of an earlier one with the same numbers, its residue shows.
+    /// Processes an unprotected packet. The packet names its connection. The CRC residue proves that it is intact and
+    /// belongs to this incarnation of the connection, not to an earlier one with the same numbers.
     fn on_plain(&mut self, now: Time, whence: Whence, ecn: Ecn, content: &[u8], residue: u32) -> Option<()> {
         let sound = |connection: &Connection| {
             connection.is_at(whence.from.ip())
@@ -80,10 +81,10 @@ impl Core {
             if !self.confirm_by_packet(now, whence, id, frame) {
                 return None;
             }
-            // Receives that the hook posts for the new connection are there before its first packet.
+            // The hook can post receives for the new connection before its first packet is processed.
             self.call_hook();
         }
-        // Which may have taken its time.
+        // The hook may have taken a while.
         let now = now.max(self.io.now);
         self.act_for(id);
         let connection = self.connections.get_mut(id)?;
@@ -101,7 +102,7 @@ impl Core {
         self.on_packet(now, (id, whence), ecn, &datagram)
     }
 
-    /// A packet of a connection's peer.
+    /// Processes a packet from the peer of a connection.
     #[inline]
     fn on_packet(
         &mut self,
@@ -129,18 +130,19 @@ impl Core {
                     connection.near_data = data.psn;
                 }
                 if data.last && matches!(data.op, Operation::Write | Operation::WriteImm) {
-                    // A peer that writes to one place again and again does not do so before the last one is acknowledged.
+                    // A peer that writes to the same place repeatedly waits for the acknowledgement of the last WRITE
+                    // before the next one.
                     let place = Some((data.rkey, data.remote_addr));
                     self.acks.awaited |= connection.last_write == place;
                     connection.last_write = place;
                 }
             }
-            // A connection has no datagrams.
+            // Reliable datagrams do not belong to connections.
             Body::Rd(_) => {
                 connection.refused += 1;
                 return None;
             }
-            // What the policy is told must be about a path it has.
+            // Feedback to the policy must name one of its paths.
             Body::Cnp if segment.path.0 >= connection.paths => return None,
             Body::Control(Packet::ProbeReply { sent_at, .. }) => {
                 let sent_at = *sent_at;
@@ -155,16 +157,16 @@ impl Core {
         let host = connection.host();
         let ce = ecn == Ecn::Experienced;
         if let Some(place) = self.endpoint.on_packet(now, host, &segment, ce) {
-            // The endpoint has checked key and bounds; the place checks its own once more, and is gone if the
-            // application has closed the connection.
+            // The endpoint has checked key and bounds. The memory checks its own bounds again, and its handle is
+            // invalid if the application has closed the connection.
             let payload = &datagram.payload()[..usize::from(place.len)];
             if let Some(known) = self.io.places.get(place.buffer.0) {
                 let placed = known.memory.place(place.offset, payload);
                 debug_assert!(placed, "the endpoint keeps within the bounds it was given");
             }
         }
-        // What an acknowledgement releases is taken before the next one is looked at: schemes that are clocked by
-        // acknowledgements remember only a few. It leaves with the rest of the turn.
+        // Data that an acknowledgement releases is collected before the next acknowledgement is processed, since
+        // ACK-clocked schemes remember only a few. It leaves with the rest of the turn.
         if answers && self.endpoint.has_ready_data() {
             self.collect(PACKETS_AN_ANSWER);
         }
@@ -195,7 +197,7 @@ impl Core {
         }
         let counts = self.endpoint.order_counters(qp);
         if counts.is_some_and(|counts| counts.controls_sent[ControlKind::Probe] > 0) {
-            // The scheme asks, too; it knows by itself which answers are none to its questions.
+            // The scheme sends probes, too. It recognises the replies to them.
             self.endpoint.on_packet(now, host, segment, false);
         }
         Some(())
@@ -216,7 +218,7 @@ impl Core {
                 if let Some(rails) = &mut connection.rails
                     && rails.answered(now, &answer, &mut self.unproven)
                 {
-                    // Questions that this allows leave at once.
+                    // Ask messages that this validation permits leave at once.
                     self.io.look_by(now);
                 }
             }
@@ -242,7 +244,7 @@ impl Core {
     }
 }
 
-/// The path of a probe by its number, one after the other.
+/// Returns the path of the probe with this number: paths take turns.
 pub(super) fn nth_path(probes: u16, paths: u16) -> PathId {
     PathId(probes % paths.max(1))
 }

@@ -1,6 +1,6 @@
-//! Links of unequal rates, and one that is cut under a stream, in simulated time: the endpoint with the scheme as it runs
-//! on hosts.
-//! The bench measures the same on a real network, where other work on the machine is part of the result.
+//! Links of unequal rates, and a link that is cut during a transfer, in simulated time: the endpoint with the scheme
+//! as adapted to hosts.
+//! The bench measures the same on a real network, where other load on the machine affects the results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -17,9 +17,10 @@ use super::watch::{Deaths, Watched};
 use crate::config::DeviceConfig;
 use crate::scheme;
 
-/// Source ports. Each goes by one link, and what answers it by another one or the same: of four, all pairs twice.
+/// Number of source ports. Each maps to one link, and its answers to the same or another link: with four links, every
+/// pair occurs twice.
 const PORTS: u16 = 32;
-/// As in the bench.
+/// Rates of the four equal links in Mb/s, the same as in the bench.
 const EQUAL_MBPS: [u64; 4] = [100; 4];
 const HOST_MBPS: u64 = 1_000;
 const QUEUE_BYTES: u64 = 150_000;
@@ -28,28 +29,28 @@ const MESSAGE_BYTES: u64 = 16_384;
 const DEPTH: u64 = 128;
 const PAYLOAD: u16 = 1_344;
 
-/// What host 0 asks for, all the time.
+/// Requests that host 0 keeps outstanding at all times.
 #[derive(Clone, Copy)]
 struct Traffic {
     scheme: &'static str,
     way: Way,
-    /// Of each request.
+    /// Length of each request, in bytes.
     bytes: u64,
-    /// Requests under way.
+    /// Number of outstanding requests.
     depth: u64,
     ports: u16,
     hashing: Hashing,
 }
 
-/// Which ports go by which link.
+/// Mapping of ports to links.
 #[derive(Clone, Copy)]
 enum Hashing {
     Even,
-    /// As switches do it: a link may have many or none.
+    /// Random, like the hashing of switches: a link may have many ports or none.
     Random,
 }
 
-/// Whose memory the bytes come from.
+/// Direction of the transfer.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Write,
@@ -57,7 +58,7 @@ enum Way {
 }
 
 impl Traffic {
-    /// As in the bench.
+    /// WRITEs, the same as in the bench.
     const WRITES: Traffic = Traffic {
         scheme: "udmp",
         way: Way::Write,
@@ -68,7 +69,7 @@ impl Traffic {
     };
 }
 
-/// Link of what host 0 sends on a port, and of what host 1 does.
+/// Returns the link that carries a host's packets on a port.
 fn link(from: usize, port: u16, links: usize) -> usize {
     usize::from(if from == 0 { port } else { port / 4 }) % links
 }
@@ -77,18 +78,18 @@ struct Host {
     endpoint: Endpoint<Watched>,
     qp: QpNum,
     deaths: Deaths,
-    /// When its own link is free.
+    /// Time at which the host's own link is free.
     free_at: Time,
-    /// It is not scheduled until then, and the next time.
+    /// Time until which the host is not scheduled, and time of the next stall.
     asleep_until: Time,
     stalls_at: Time,
     rng: Rng,
 }
 
-/// How hosts are held up.
+/// Stalls of a host.
 #[derive(Clone, Copy)]
 struct Stalls {
-    /// Mean time between two, and how long one is, evenly from nothing to twice that.
+    /// Mean interval between two stalls, and mean length of one. Both are uniform between zero and twice the mean.
     every: Duration,
     mean: Duration,
 }
@@ -96,7 +97,7 @@ struct Stalls {
 struct World {
     now: Time,
     hosts: [Host; 2],
-    /// When each link is free, one way and the other.
+    /// Times at which the links are free, for each direction.
     free_at: [Vec<Time>; 2],
     rates: Vec<Rate>,
     cut: Vec<usize>,
@@ -107,7 +108,7 @@ struct World {
     traffic: Traffic,
     rkey: u64,
     posted: u64,
-    /// When so many bytes were done.
+    /// Completed bytes at each completion.
     log: Vec<(Time, u64)>,
 }
 
@@ -175,7 +176,7 @@ impl World {
         }
     }
 
-    /// The link that a packet takes.
+    /// Returns the link that a packet takes.
     fn link(&self, from: usize, port: u16) -> usize {
         let links = self.rates.len();
         match self.traffic.hashing {
@@ -187,7 +188,7 @@ impl World {
         }
     }
 
-    /// A packet leaves a host: it waits for the link of its port, if there is room, and crosses it.
+    /// Sends a packet: it is queued at the link of its port if there is room, and crosses the link.
     fn launch(&mut self, from: usize, segment: Segment, wire_bytes: u32) {
         let link = self.link(from, segment.path.0);
         let rate = self.rates[link];
@@ -201,11 +202,11 @@ impl World {
         self.sent += 1;
     }
 
-    /// Everything a host does now: what the loop of a device does.
+    /// Does all work that a host can do now, like a turn of a device's loop.
     fn drain(&mut self, from: usize) {
         let Traffic { way, bytes: len, depth, .. } = self.traffic;
         while from == 0 && self.posted < self.done() / len + depth {
-            // Each in a place of its own: one that overlaps another waits for it.
+            // Each request has its own place: a WRITE that overlaps an outstanding one would wait for it.
             let remote_addr = self.posted % depth * len;
             let rkey = self.rkey;
             let op = match way {
@@ -239,7 +240,7 @@ impl World {
             }
         }
         if self.log.len() > before {
-            // The application asks for more at once.
+            // The application posts further requests at once.
             self.drain(from);
         }
     }
@@ -248,7 +249,7 @@ impl World {
         self.log.last().map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// When a host has something to do, and is scheduled.
+    /// Returns the next time at which a host has work and is scheduled.
     fn next(&self, host: usize) -> Time {
         let it = &self.hosts[host];
         let arrival = self.wire.iter().find(|(_, (to, _))| *to == host).map(|((at, _), _)| *at);
@@ -270,7 +271,7 @@ impl World {
         }
     }
 
-    /// A turn of a host's loop.
+    /// Runs a turn of a host's loop.
     fn turn(&mut self, to: usize) {
         let now = self.now;
         if let Some(Stalls { every, mean }) = self.stalls {
@@ -304,20 +305,20 @@ impl World {
         after.checked_sub(1).map_or(0, |index| self.log[index].1)
     }
 
-    /// Longest time after `since` without a completion.
+    /// Returns the longest time after `since` without a completion.
     fn longest_stall(&self, since: Time) -> Duration {
         let after = self.log.partition_point(|(done, _)| *done <= since);
         let pairs = self.log[after.saturating_sub(1)..].windows(2);
         pairs.map(|pair| pair[1].0 - pair[0].0).max().unwrap_or(Duration::MAX)
     }
 
-    /// Payload that these links carry in a time.
+    /// Returns the payload bytes that these links carry in a time.
     fn capacity(&self, links: &[usize], time: Duration) -> f64 {
         let bytes: u64 = links.iter().map(|link| self.rates[*link].bytes_in(time)).sum();
         bytes as f64 * f64::from(PAYLOAD) / (f64::from(PAYLOAD) + 126.0)
     }
 
-    /// Milliseconds from `since` until a window of 50 ms has `share` of the payload that `links` carry.
+    /// Returns the milliseconds from `since` until a window of 50 ms has `share` of the payload that `links` carry.
     fn recovery_ms(&self, since: Time, links: &[usize], share: f64) -> Option<u64> {
         let window = Duration::from_ms(50);
         let bytes = self.capacity(links, window);
@@ -341,15 +342,15 @@ fn a_cut_path_costs_less_than_fifty_milliseconds() {
                 (world.longest_stall(cut_at), world.recovery_ms(cut_at, &[0, 1, 2], 0.9));
             let context = format!("seed {seed}, link {link}: {recovered:?} ms, {stall} without a completion");
             assert!(recovered.is_some_and(|ms| ms <= 50), "{context}");
-            // What was on the link is sent again when its paths fall silent. A timer of 10 ms waits only for what was the
-            // single packet of its path.
+            // Packets on the cut link are retransmitted when its paths are declared dead. Only a packet that was the
+            // single one of its path waits for a timer of 10 ms.
             assert!(stall < Duration::from_ms(15), "{context}");
             assert!(world.hosts[0].endpoint.counters().timeouts <= 1, "{context}");
         }
     }
 }
 
-/// What links carry, as a share of what they could, after a start of 700 ms.
+/// Returns the carried payload as a share of the links' capacity, after a start of 700 ms.
 fn share_of_sum(seed: u64, mbps: &[u64], stalls: Option<Stalls>, traffic: Traffic) -> f64 {
     let mut world = World::new(seed, mbps, traffic);
     world.stalls = stalls;
@@ -359,7 +360,7 @@ fn share_of_sum(seed: u64, mbps: &[u64], stalls: Option<Stalls>, traffic: Traffi
     done / world.capacity(&(0..mbps.len()).collect::<Vec<_>>(), time)
 }
 
-/// Not those on which what UDMP allows hosts for was chosen alone, but the same behind other rates, and more of them.
+/// The cases include other rates and more links than those for which UDMP's allowance for hosts was chosen.
 #[test]
 fn unequal_links_give_what_they_have_together() {
     let cases: [&[u64]; 5] = [
@@ -367,7 +368,7 @@ fn unequal_links_give_what_they_have_together() {
         &[200, 200, 100, 20],
         &[60, 60, 30, 6],
         &[100, 80, 60, 40, 30, 20, 10, 5],
-        // What is on the way is just enough.
+        // The bytes in flight are just enough.
         &[300, 150, 150, 30],
     ];
     for mbps in cases {
@@ -378,8 +379,9 @@ fn unequal_links_give_what_they_have_together() {
     }
 }
 
-/// Hosts that are not scheduled for 2 ms every 20 ms, and fast links, whose queues run dry sooner than that: there is so much on the
-/// way that they hardly do, and not so much that queues overflow afterwards, which would cost half of the sum.
+/// Hosts are not scheduled for 2 ms every 20 ms, and links are fast, so that their queues run dry sooner than that.
+/// Enough is in flight that they hardly do, and not so much that queues overflow afterwards, which would cost half of
+/// the sum.
 #[test]
 fn links_are_kept_busy_while_a_host_is_not_scheduled() {
     let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
@@ -394,8 +396,8 @@ fn links_are_kept_busy_while_a_host_is_not_scheduled() {
     }
 }
 
-/// Hosts that are not scheduled for 2 ms every 20 ms, less than it takes the queues to run dry, and links with queues many
-/// round trips long: a path that is late gives up part of what it has to others, not all of it.
+/// Hosts are not scheduled for 2 ms every 20 ms, less than the time in which the queues run dry. The queues are many
+/// round trips long. A late path gives up a part of its packets to others, not all of them.
 #[test]
 fn links_share_evenly_what_waits_in_long_queues() {
     let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
@@ -407,13 +409,14 @@ fn links_share_evenly_what_waits_in_long_queues() {
     assert!(stalled > 0.95 && slow > 0.8, "{stalled:.3} and {slow:.3} of their sums");
 }
 
-/// As the libfabric provider asks for it: the default scheme of devices, on 16 ports.
+/// Traffic of the libfabric provider: the default scheme of devices, on 16 ports.
 fn of_provider(way: Way, bytes: u64, depth: u64, hashing: Hashing) -> Traffic {
     Traffic { scheme: "weave", way, bytes, depth, ports: 16, hashing }
 }
 
-/// Messages of 16 KiB and READs of 32 KiB to 512 KiB, few enough to have to wait for whatever the slowest link has got. Where packets
-/// took paths that came back well, or random ones, the worst were 0.04, with nothing under way but on the slowest link.
+/// Messages of 16 KiB and READs of 32 KiB to 512 KiB, so few that each waits for its packets on the slowest link.
+/// With packets on recently fast or random paths, the worst share was 0.04, as only the slowest link had anything in
+/// flight.
 #[test]
 fn bursts_do_not_wait_for_the_slowest_link() {
     let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
@@ -436,7 +439,7 @@ fn bursts_do_not_wait_for_the_slowest_link() {
     }
 }
 
-/// Half of four unequal links, and with them three quarters of all paths.
+/// Cuts half of four unequal links, and with them three quarters of all paths.
 #[test]
 fn two_cut_links_of_four_cost_less_than_a_tenth_of_a_second() {
     for (way, bytes, depth) in [(Way::Write, 16_384, 64), (Way::Read, 524_288, 4)] {

@@ -1,4 +1,5 @@
-//! Connections on the loop: arrivals, timers and requests go into the endpoint; packets, completions and wake-ups come out.
+//! Connections as a service of the loop. Arrivals, timers and requests go into the endpoint; packets, completions and
+//! wake-ups come out.
 
 pub(crate) mod acks;
 #[cfg(test)]
@@ -50,7 +51,7 @@ use setup::Setup;
 use unproven::Unproven;
 use watch::{Deaths, Watched};
 
-/// Connections, as a service of the loop.
+/// The connections of a device, driven by the loop.
 pub(crate) struct Core {
     config: Arc<DeviceConfig>,
     io: Io,
@@ -61,9 +62,9 @@ pub(crate) struct Core {
     shared: Arc<Shared>,
     receive_buffer_bytes: Option<usize>,
     acks: HeldAcks,
-    /// Connections whose peers have said Close and are owed an answer.
+    /// Connections whose peers have sent Close and wait for the answer.
     answers: Vec<ConnectionId>,
-    /// Questions of peers by pairs of addresses, to be answered.
+    /// Ask messages of peers that are to be answered.
     asked: Vec<transmit::Asked>,
     unproven: Unproven,
     /// Connections all of whose paths are to be probed.
@@ -73,27 +74,27 @@ pub(crate) struct Core {
     renewal: Renewal,
 }
 
-/// Memory that is open to peers.
+/// Memory that peers can access.
 struct Regions {
-    /// By their keys.
+    /// Registered regions by key.
     registered: BTreeMap<u64, Registered>,
-    /// Those to be closed once READs of them are answered.
+    /// Regions to be closed once READs of them are answered.
     releases: Vec<Release>,
-    /// Those that lose their memory, and not their key, once READs of them are answered.
+    /// Regions that lose their memory, but keep their key, once READs of them are answered.
     withdrawals: Vec<Release>,
-    /// Where keys come from, and go when nothing is open under them.
+    /// Allocator of the keys. A key returns to it when no region is registered under it any more.
     keys: Arc<Mutex<Keys>>,
 }
 
 /// A registered region.
 struct Registered {
-    /// Of its place.
+    /// Handle of its memory in the table of places.
     handle: u64,
-    /// Kept, so that no other domain has its number meanwhile.
+    /// Held so that no other domain gets the same number meanwhile.
     _domain: Option<ProtectionDomain>,
 }
 
-/// The loop of a device without connections. `keys`: where those of its regions come from.
+/// Creates the loop of a device, without connections. `keys`: allocator of its regions' keys.
 pub(crate) fn open<B: Backend>(
     config: DeviceConfig,
     backend: B,
@@ -111,7 +112,7 @@ pub(crate) fn open<B: Backend>(
         seed,
         ..EndpointConfig::new(HostId(0))
     };
-    // The endpoint knows peers by the numbers of connections.
+    // The endpoint identifies peers by connection numbers.
     let endpoint = Endpoint::with_peers(endpoint, Peers::Connections);
     let core = Core {
         io: Io::new(&config, &backend),
@@ -206,8 +207,8 @@ impl Service for Core {
         self.io.outbound.flush(backend);
     }
     fn is_loss_due(&self) -> bool {
-        // By the time of the last arrival. It fires only later, when the turn looks at the clock, and not before a look
-        // for arrivals has found none.
+        // The comparison uses the time of the last arrival. The timer fires later in the turn, when the loop has read
+        // the clock and a check for further arrivals has found none.
         let timer = self.endpoint.next_timer();
         timer.is_some_and(|(due, _, kind)| is_timeout(kind) && due <= self.io.now)
     }
@@ -237,7 +238,7 @@ impl Service for Core {
 }
 
 impl Core {
-    /// What time brings: timers, dead paths, silent peers.
+    /// Handles everything that is due: timers, dead paths, silent peers.
     fn on_time(&mut self, now: Time) {
         self.note_lateness(now);
         match self.endpoint.next_timer() {
@@ -255,7 +256,7 @@ impl Core {
         }
     }
 
-    /// How late packets leave that a scheme or the line has made wait for an instant.
+    /// Counts how late packets leave that pacing by the scheme or by the line rate has delayed.
     fn note_lateness(&mut self, now: Time) {
         let by_scheme = match self.endpoint.next_timer() {
             Some((due, _, TimerKind::Pacing)) => Some(due),
@@ -270,7 +271,7 @@ impl Core {
         }
     }
 
-    /// Takes all events out of the endpoint. Returns whether there was one.
+    /// Takes all events out of the endpoint. Returns true if there was one.
     fn drain_events(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.endpoint.poll_event() {
@@ -280,7 +281,7 @@ impl Core {
                     self.endpoint.act_for(Some(done.qp));
                     self.complete(&done);
                 }
-                // For observers; the latter two are not asked for here.
+                // These events are for observers; the latter two are not enabled here.
                 Event::Delivered { .. } | Event::Retransmitted { .. } | Event::TimedOut { .. } => {}
                 Event::QpError { qp, .. } => {
                     self.endpoint.act_for(Some(qp));
@@ -294,7 +295,8 @@ impl Core {
     }
 
     fn complete(&mut self, done: &Done) {
-        // Requests of a connection that is closed are flushed at once; what the endpoint says later is known.
+        // Requests of a closed connection are flushed at once. Later completions of the endpoint for them are
+        // ignored.
         let Some(place) = self.io.places.remove(done.wr_id) else { return };
         let Some(connection) = self.connections.of_qp(done.qp) else { return };
         let side = match done.opcode {
@@ -318,7 +320,7 @@ impl Core {
         deliver(&connection.shared, connection.stream.as_ref(), side, completion);
     }
 
-    /// Completes everything posted with `first` and then [`Status::Flushed`].
+    /// Completes everything posted: the oldest send request with `first`, all others with [`Status::Flushed`].
     fn flush(&mut self, id: ConnectionId, first: Status) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let mut status = first;
@@ -347,7 +349,7 @@ impl Core {
     }
 }
 
-/// Whether packets count as lost when this timer fires.
+/// Returns true if packets count as lost when this timer fires.
 fn is_timeout(kind: TimerKind) -> bool {
     matches!(kind, TimerKind::Retransmit | TimerKind::PathOrder)
 }
@@ -360,14 +362,14 @@ fn deliver(shared: &Arc<ConnectionShared>, stream: Option<&Arc<Stream>>, side: S
     }
 }
 
-/// Nothing reads or writes a region any more.
+/// Notifies the application that nothing accesses a region any more.
 fn released(release: Release) {
     if let Some((stream, token)) = release.tell {
         stream.push(News::Released { token });
     }
 }
 
-/// Completions come in the order of posting, so what is done is in front.
+/// Removal of a completed request. Completions come in the order of posting, so it is at the front.
 trait DoneWith<T> {
     fn done_with(&mut self, is_done: impl FnMut(&T) -> bool);
 }

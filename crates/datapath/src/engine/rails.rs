@@ -1,17 +1,17 @@
-//! The addresses of both ends of a connection, in pairs: by which of them packets come through, and which pair each path
-//! takes.
+//! Address pairs of a connection whose ends have several addresses: which pairs work, and which pair each path uses.
 //!
-//! Which address of the one end reaches which of the other is not assumed: hosts may have a network for each of their
-//! interfaces, or one for all. A connection begins with all paths on the pair of its handshake, which has proved the peer's
-//! address. By every other pair this end asks. A question has a secret, and its answer counts if it has the same one and
-//! comes by the same pair: an address that the peer has listed and does not receive at is not used. Until the address has
-//! answered, questions are short and few (see [`unproven`](super::unproven)). Then they are as long as the longest packet of
-//! data, and a pair by which one was answered takes its part of the paths. It keeps them: when it falls silent its paths are
-//! dead as any that is silent, and are probed until they live.
+//! Reachability between the addresses of the two ends is not assumed: hosts may have one network for each interface,
+//! or one for all. A connection begins with all paths on the pair of its handshake, which has validated the peer's
+//! address. This end sends an Ask by every other pair. An Ask contains a secret. Its Answer counts only with the same
+//! secret and by the same pair, so an address that the peer lists but does not receive at is not used. Until the
+//! address has answered, Asks are short and few (see [`unproven`](super::unproven)). Afterwards an Ask is as long as
+//! the longest data packet, and a pair by which a full Ask was answered gets its share of the paths. It keeps them:
+//! if the pair fails, its paths are declared dead like any silent path, and are probed until they answer.
 //!
-//! Hosts mostly answer for all their addresses on every interface. So what is sent by one interface to an address in the
-//! network of another may well arrive, and the answer comes by that other one: two links where one would do, and whichever
-//! fails takes the pair with it. Such a pair is held in reserve, for when nothing else lives.
+//! Hosts mostly answer for all their addresses on every interface. A packet sent from one interface to an address in
+//! the network of another may thus arrive, with its answer coming through that other interface. Such a pair uses two
+//! links where one would do, and fails if either of them does. It is therefore held in reserve and used only if all
+//! other pairs fail.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,39 +22,39 @@ use super::unproven::{Invited, Purse, Unproven};
 use crate::backend::Rail;
 use crate::secure::SecureRandom;
 
-/// From one question to the next, at first.
+/// First interval between two Asks by a pair.
 const ASK_AGAIN: Duration = Duration::from_ms(20);
-/// And at last.
+/// Longest interval between two Asks by a pair.
 const ASK_AGAIN_MOST: Duration = Duration::from_ms(1_000);
 
-/// Between two turns of the paths.
+/// Interval between two rotations of the paths.
 const TURN_EVERY: Duration = Duration::from_ms(100);
 
-/// Which end of the handshake this is: both number pairs in the same order.
+/// Role of this end in the handshake. Both ends number the pairs in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Initiator,
     Responder,
 }
 
-/// How much a connection needs another pair.
+/// Urgency with which a connection needs another pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     None,
-    /// All its paths are dead, as far as can be told.
+    /// All its paths are dead, as far as can be determined.
     Dire,
 }
 
-/// How it stands with a pair.
+/// Validation state of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No answer has come by it.
+    /// No Answer has arrived by it.
     Asked,
-    /// One has, to a short question: the peer receives there. Only answers go by it.
+    /// A short Ask was answered: the peer receives there. Only Answers may be sent by it.
     Answered,
-    /// One has, to a question as long as packets of data.
+    /// A full Ask was answered, so packets of full length get through.
     Proven,
-    /// No packet may go there.
+    /// No packet may be sent there.
     Closed,
 }
 
@@ -63,14 +63,14 @@ struct Pair {
     rail: Rail,
     to: SocketAddr,
     state: State,
-    /// Time of the last question, time of the next one, and the wait after that.
+    /// Time of the last Ask, time of the next one, and the interval after that.
     asked: Option<Time>,
     next: Time,
     wait: Duration,
-    /// Secrets of its short questions, and of its full ones.
+    /// Secret of its short Asks, and of its full ones.
     secrets: [u64; 2],
     invited: Invited,
-    /// The peer's address is in the network of another rail.
+    /// True if the peer's address is in the network of another rail.
     in_reserve: bool,
 }
 
@@ -79,7 +79,7 @@ impl Pair {
         matches!(self.state, State::Asked | State::Answered)
     }
 
-    /// The peer has answered by it.
+    /// Returns true if the peer has answered by this pair.
     fn has_answered(&self) -> bool {
         matches!(self.state, State::Answered | State::Proven)
     }
@@ -89,7 +89,7 @@ impl Pair {
     }
 }
 
-/// A question to be sent.
+/// Ask to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     /// Number of its pair.
@@ -98,52 +98,52 @@ pub(crate) struct Question {
     pub(crate) secret: u64,
 }
 
-/// An answer that has come.
+/// Received Answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
-    /// Number of its pair, as it says.
+    /// Number of its pair, as the Answer states it.
     pub(crate) pair: u8,
     pub(crate) secret: u64,
-    /// Where it has come, and from where.
+    /// Rail at which it arrived, and source address.
     pub(crate) rail: Rail,
     pub(crate) from: IpAddr,
 }
 
-/// The addresses of a connection that has several at an end.
+/// Addresses of a connection with several at an end.
 #[derive(Debug)]
 pub(crate) struct Rails {
     role: Role,
     rails: usize,
     remotes: Vec<SocketAddr>,
-    /// By number.
+    /// Address pairs by number.
     pairs: Vec<Pair>,
-    /// Number of the pair of each path, for packets of this end's own,
+    /// Number of the pair of each path, for packets that are not answers.
     own: Box<[u8]>,
-    /// and for answers.
+    /// Number of the pair of each path, for answers.
     back: Box<[u8]>,
-    /// How far paths have been moved on, from pair to pair.
+    /// Offset by which the assignment of paths to pairs has been rotated.
     turned: usize,
     next_turn: Time,
     /// Number of the pair of the handshake.
     met: u8,
-    /// Questions that may go to addresses that have not proved themselves.
+    /// Budget of Asks to addresses that are not validated.
     purse: Purse,
 }
 
-/// What is known of both ends when a connection is there.
+/// Addresses of both ends at the end of the handshake.
 #[derive(Debug)]
 pub(crate) struct Ends<'a> {
     pub(crate) role: Role,
-    /// Addresses of this end, and how many bits name the network each is in, if that is known.
+    /// Addresses of this end, each with the prefix length of its network if that is known.
     pub(crate) rails: &'a [(IpAddr, Option<u8>)],
-    /// What the peer has listed, perhaps nothing.
+    /// Addresses listed by the peer; may be empty.
     pub(crate) listed: &'a [SocketAddr],
-    /// By which pair they have met.
+    /// Address pair of the handshake.
     pub(crate) met: (Rail, SocketAddr),
 }
 
 impl Rails {
-    /// `None` where each end has but one address, or there are no random bytes for secrets.
+    /// Returns `None` if each end has only one address, or if there are no random bytes for secrets.
     pub(crate) fn new(
         now: Time,
         ends: &Ends<'_>,
@@ -153,7 +153,7 @@ impl Rails {
         let (rail, peer) = ends.met;
         let mut remotes = ends.listed.to_vec();
         match remotes.iter_mut().find(|remote| remote.ip() == peer.ip()) {
-            // The port may be another than the listed one: that of a way which lived when others did not.
+            // The port may differ from the listed one: it can belong to a path that worked when others did not.
             Some(remote) => *remote = peer,
             None => remotes.push(peer),
         }
@@ -177,7 +177,7 @@ impl Rails {
         for number in 0..number_of_pairs {
             let (rail, remote) = made.place(number as u8);
             let to = made.remotes[remote];
-            // What a peer lists is for others to reach it, not for this host to reach itself.
+            // The loopback addresses that a peer lists are its own, not those of this host.
             let open = to.is_ipv4() == peer.is_ipv4() && to.ip().is_loopback() == peer.ip().is_loopback();
             let state = if open { State::Asked } else { State::Closed };
             let is_near = |(rail, prefix): &(IpAddr, Option<u8>)| is_in_network(*rail, *prefix, to.ip());
@@ -196,19 +196,20 @@ impl Rails {
         Some(Box::new(made))
     }
 
-    /// Where a packet of this end's own goes that takes a path.
+    /// Returns the pair for a packet that is not an answer, on a path.
     #[inline]
     pub(crate) fn way(&self, path: PathId) -> (Rail, SocketAddr) {
         self.of(self.own[path.index()])
     }
 
-    /// Where an answer to a packet of a path goes.
+    /// Returns the pair for an answer to a packet of a path.
     #[inline]
     pub(crate) fn way_back(&self, path: PathId) -> (Rail, SocketAddr) {
         self.of(self.back[path.index()])
     }
 
-    /// A packet that is no answer has come by a path: what answers it goes back by its pair.
+    /// Records the pair by which a packet that is not an answer has arrived on a path. Answers to this path return by
+    /// the same pair.
     #[inline]
     pub(crate) fn heard(&mut self, path: PathId, rail: Rail, from: IpAddr) {
         let known = self.back.get(path.index()).map(|number| &self.pairs[usize::from(*number)]);
@@ -223,13 +224,14 @@ impl Rails {
         }
     }
 
-    /// Whether the peer receives at this address.
+    /// Returns true if the peer receives at this address.
     #[inline]
     pub(crate) fn has_remote(&self, ip: IpAddr) -> bool {
         self.remotes.iter().any(|remote| remote.ip() == ip)
     }
 
-    /// The peer has asked by a pair. Where the answer goes, and what is asked back; `None`: nothing goes there.
+    /// Handles an Ask of the peer by a pair. Returns the pair of the Answer and an Ask to send with it; `None`:
+    /// nothing may be sent there.
     pub(crate) fn asked(
         &mut self,
         now: Time,
@@ -248,19 +250,19 @@ impl Rails {
                 if pair.asked.is_some_and(|at| now.saturating_since(at) < ASK_AGAIN) {
                     return Some((back, None));
                 }
-                // It is in reserve here, or has been silent for a while.
+                // The pair is in reserve here, or an earlier Ask was not answered and the next one has been delayed.
                 pair.ask_from(now);
                 Some((back, self.ask(now, number, unproven)))
             }
         }
     }
 
-    /// The way of a question by a pair.
+    /// Returns the rail and the destination of an Ask by a pair.
     pub(crate) fn to_ask(&self, number: u8) -> (Rail, SocketAddr) {
         self.of(number)
     }
 
-    /// An answer has come. Whether more follows from it than was known.
+    /// Handles an Answer. Returns true if it changes the state of a pair.
     pub(crate) fn answered(&mut self, now: Time, answer: &Answer, unproven: &mut Unproven) -> bool {
         let Some(pair) = self.pairs.get_mut(usize::from(answer.pair)) else { return false };
         if (pair.rail, pair.to.ip()) != (answer.rail, answer.from) {
@@ -283,13 +285,13 @@ impl Rails {
         true
     }
 
-    /// Something last came from the peer at `heard`.
+    /// Records the time of the last arrival from the peer.
     pub(crate) fn heard_last(&mut self, heard: Time) {
         self.purse.heard(heard);
     }
 
-    /// Nothing comes back, whatever is sent: each path takes the next pair. For connections with fewer paths than pairs, on
-    /// which a dead one is not told from a peer that is silent.
+    /// Moves each path to the next pair if no packet is answered. Needed for connections with fewer paths than pairs,
+    /// on which a dead path cannot be distinguished from a silent peer.
     pub(crate) fn turn(&mut self, now: Time) {
         if now >= self.next_turn {
             self.next_turn = now.saturating_add(TURN_EVERY);
@@ -298,7 +300,7 @@ impl Rails {
         }
     }
 
-    /// Deals the paths over the pairs by which they may go.
+    /// Distributes the paths over the usable pairs.
     fn deal(&mut self) {
         let numbered = self.pairs.iter().zip(0u8..).filter(|(pair, _)| pair.state == State::Proven);
         let all: Vec<(bool, u8)> = numbered.map(|(pair, number)| (pair.in_reserve, number)).collect();
@@ -312,7 +314,7 @@ impl Rails {
         }
     }
 
-    /// What to ask now, and when to look again. `need`: whether pairs in reserve are needed.
+    /// Returns the Asks to send now, and the time of the next check. `need`: whether pairs in reserve are needed.
     pub(crate) fn due(
         &mut self,
         now: Time,
@@ -325,7 +327,8 @@ impl Rails {
         let is_wanted = |pair: &Pair| pair.is_asked() && (!pair.in_reserve || pair.invited.any());
         let numbered = (0u8..).zip(&self.pairs).filter(|(_, pair)| is_wanted(pair) && pair.next <= now);
         let mut due: Vec<u8> = numbered.map(|(number, _)| number).collect();
-        // What was asked least goes first, as not all may be. Hosts mostly list their networks in the same order.
+        // The pair with the fewest Asks goes first, as the budget may not cover all. Ties: hosts mostly list their
+        // networks in the same order.
         due.sort_by_key(|number| {
             let (rail, remote) = self.place(*number);
             (self.pairs[usize::from(*number)].wait, rail.abs_diff(remote), *number)
@@ -335,7 +338,7 @@ impl Rails {
         (questions, soonest)
     }
 
-    /// Asks by a pair, if that may be now.
+    /// Returns an Ask for a pair if one may be sent now.
     fn ask(&mut self, now: Time, number: u8, unproven: &mut Unproven) -> Option<Question> {
         let to = self.pairs[usize::from(number)].to;
         let is_proven = self.pairs.iter().any(|pair| pair.to == to && pair.has_answered());
@@ -351,7 +354,7 @@ impl Rails {
         Some(Question { pair: number, length, secret })
     }
 
-    /// Nothing else lives: pairs in reserve are as good as others, but for the one by which the ends have met.
+    /// Releases the pairs from reserve, except the pair of the handshake, since no other pair works.
     fn draw_on_reserve(&mut self) {
         let mut any = false;
         for (pair, _) in self.pairs.iter_mut().zip(0u8..).filter(|(_, number)| *number != self.met) {
@@ -368,7 +371,7 @@ impl Rails {
         (pair.rail, pair.to)
     }
 
-    /// In the order of the initiator's addresses, then the responder's.
+    /// Returns a pair's number: in the order of the initiator's addresses, then of the responder's.
     fn number(&self, rail: Rail, remote: IpAddr) -> Option<u8> {
         let remote = self.remotes.iter().position(|known| known.ip() == remote)?;
         let number = match self.role {
@@ -378,7 +381,7 @@ impl Rails {
         (rail.index() < self.rails).then_some(number as u8)
     }
 
-    /// Rail and remote address of a pair, by their places in the lists.
+    /// Returns the indices of a pair's rail and remote address in their lists.
     fn place(&self, number: u8) -> (usize, usize) {
         let number = usize::from(number);
         match self.role {
@@ -388,7 +391,7 @@ impl Rails {
     }
 }
 
-/// Whether an address is in the network of another.
+/// Returns true if `other` is in the network of `own`.
 fn is_in_network(own: IpAddr, prefix: Option<u8>, other: IpAddr) -> bool {
     let Some(prefix) = prefix else { return false };
     let (own, other, len) = match (own, other) {
@@ -397,7 +400,7 @@ fn is_in_network(own: IpAddr, prefix: Option<u8>, other: IpAddr) -> bool {
         _ => return false,
     };
     let (own, other): (u128, u128) = (own, other);
-    // A network of all addresses is as good as none.
+    // A prefix of length 0 contains all addresses and is ignored.
     prefix > 0 && (own ^ other).checked_shr(len - u32::from(prefix.min(len as u8))) == Some(0)
 }
 

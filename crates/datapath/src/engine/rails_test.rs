@@ -4,7 +4,7 @@ use crate::secure::RandomError;
 
 const NOW: Time = Time::from_us(5);
 
-/// Random bytes that a test knows: 1, 1, ..., 2, 2, ...
+/// Random source with known bytes: 1, 1, ..., 2, 2, ...
 struct Counted(u8);
 
 impl SecureRandom for Counted {
@@ -19,7 +19,7 @@ fn made(ends: &Ends<'_>, paths: u16) -> Option<Box<Rails>> {
     Rails::new(NOW, ends, paths, &mut Counted(0))
 }
 
-/// Pairs asked by, short questions and full ones.
+/// Pairs for which an Ask is sent, short ones and full ones.
 fn asked(rails: &mut Rails, now: Time, need: Need, unproven: &mut Unproven) -> (Vec<u8>, Vec<u8>) {
     let (questions, _) = rails.due(now, need, unproven);
     let of = |length| {
@@ -31,20 +31,20 @@ fn asked(rails: &mut Rails, now: Time, need: Need, unproven: &mut Unproven) -> (
     (of(Length::Short), of(Length::Full))
 }
 
-/// The answer of an honest peer to a question of this length by a pair.
+/// Answer of an honest peer to an Ask of this length by a pair.
 fn answer(rails: &Rails, number: u8, length: Length) -> Answer {
     let pair = &rails.pairs[usize::from(number)];
     let secret = pair.secrets[usize::from(length == Length::Full)];
     Answer { pair: number, secret, rail: pair.rail, from: pair.to.ip() }
 }
 
-/// Takes the answer to a full question. Whether the pair is usable by it.
+/// Processes the Answer to a full Ask. Returns true if it makes the pair usable.
 fn proves(rails: &mut Rails, number: u8) -> bool {
     let answer = answer(rails, number, Length::Full);
     rails.answered(NOW, &answer, &mut Unproven::default())
 }
 
-/// So many rails in networks nothing is known of.
+/// Rails whose networks are unknown.
 fn rails(count: usize) -> Vec<(IpAddr, Option<u8>)> {
     (0..count).map(|rail| (IpAddr::from([192, 0, 2, rail as u8]), None)).collect()
 }
@@ -69,9 +69,9 @@ fn both_ends_put_a_path_on_the_same_pair() {
     let answers = Ends { role: Role::Responder, rails: &rails(2), listed: &near, met: (Rail(0), near[0]) };
     let mut answers = made(&answers, 4).unwrap();
     assert_eq!(ways(&asks, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())], "as they met");
-    // Each asks by the three others. Only the second network has an answer.
+    // Each end asks by the three other pairs. Only the second network answers.
     for end in [&mut asks, &mut answers] {
-        // By the second rail to the address that is proven a full question is no risk.
+        // On the second rail a full Ask to the validated address is permitted.
         let (short, full) =
             if end.role == Role::Initiator { (vec![1, 3], vec![2]) } else { (vec![2, 3], vec![1]) };
         assert_eq!(asked(end, NOW, Need::None, &mut Unproven::default()), (short, full));
@@ -99,7 +99,7 @@ fn answers_go_back_by_the_pair_of_what_they_answer() {
     rails.heard(PathId(1), Rail(0), far[0].ip());
     assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[0]));
     assert_eq!((rails.way(PathId(1)).1, rails.way_back(PathId(0)).1), (far[1], far[1]));
-    // Nothing follows from what is not of the peer, nor of a rail or path there is.
+    // A packet from an unknown address, rail or path changes nothing.
     for (path, rail, from) in [(1, 0, "10.0.3.2"), (1, 1, "10.0.2.2"), (9, 0, "10.0.2.2")] {
         rails.heard(PathId(path), Rail(rail), from.parse().unwrap());
     }
@@ -185,7 +185,7 @@ fn an_address_that_does_not_answer_gets_few_short_questions_of_all_connections()
         }
     }
     assert_eq!(sent, 3 + 9);
-    // A peer that is there answers, and others of its connections are served.
+    // A peer that is present answers, which lets its other connections ask.
     let answer = answer(&connections[0], 1, Length::Short);
     let later = NOW + Duration::from_ms(10_000);
     assert!(connections[0].answered(later, &answer, &mut unproven));
@@ -215,7 +215,7 @@ fn who_asks_is_asked_back_at_once_but_not_again_and_again() {
     assert_eq!(by(&mut rails, 20), Some((2, Length::Short)));
     assert!(proves(&mut rails, 2));
     assert_eq!(by(&mut rails, 60), None);
-    // It serves for answers, and for packets of this end's own when nothing else lives.
+    // It serves for Answers, and for other packets if no other pair works.
     rails.heard(PathId(1), Rail(0), far[1].ip());
     assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[1]));
     assert_eq!(ways(&rails, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())]);
@@ -253,7 +253,7 @@ fn an_address_in_the_network_of_another_rail_is_asked_when_nothing_else_lives() 
     let listed = addresses(&["10.0.1.2:7", "10.0.2.2:8", "10.0.3.2:9"]);
     let ends = Ends { role: Role::Initiator, rails: &own, listed: &listed, met: (Rail(1), listed[0]) };
     let mut made = made(&ends, 6).unwrap();
-    // They have met in such a way. Which rail leads to the third network is not known.
+    // The handshake used such a pair. The rail that leads to the third network is unknown.
     let mut unproven = Unproven::default();
     assert_eq!(asked(&mut made, NOW, Need::None, &mut unproven), (vec![2, 4, 5], vec![0]));
     for pair in [0, 4, 5] {

@@ -1,23 +1,23 @@
-//! From where an attempt to connect asks next, and whom, when there is no answer.
+//! Order in which an attempt to connect tries rails, addresses and ports when there is no answer.
 
 use pathweave_units::PathId;
 
 use crate::backend::Rail;
 
-/// How often in a row a way that has answered may be silent before others are tried.
+/// Number of consecutive unanswered datagrams after which an address pair that has answered before is given up.
 const PATIENCE: u8 = 3;
 
-/// The ways of an attempt: from each rail to each address at which the peer may be. Each has as many ports to ask from as
-/// there are paths, and one more: each port takes another path through the network, and so does the answer to it.
+/// Address pairs of an attempt: each rail with each address of the peer. Each pair has one source port for each path
+/// and one default port. Each port, and the answer to it, takes another path through the network.
 #[derive(Clone, Debug)]
 pub(super) struct Routes {
-    /// The likeliest first; the peer's address by its place in the attempt's list.
+    /// Pairs in order of preference. The address of the peer is an index into the attempt's list.
     ways: Vec<(Rail, usize)>,
     at: usize,
-    /// The port of this path, or that at which peers usually reach this end.
+    /// Path whose port is used; `None`: the port at which peers usually reach this end.
     path: Option<PathId>,
     paths: u16,
-    /// The peer has answered here; how often it has been silent since.
+    /// Number of consecutive unanswered datagrams since the peer answered on this pair; `None` if it has not.
     answered: Option<u8>,
 }
 
@@ -31,12 +31,12 @@ impl Routes {
         Routes { ways, at: 0, path: None, paths, answered: None }
     }
 
-    /// How many ways there are.
+    /// Returns the number of pairs.
     pub(super) fn ways(&self) -> usize {
         self.ways.len()
     }
 
-    /// From which rail to which address.
+    /// Returns the current rail and the index of the peer's address.
     pub(super) fn way(&self) -> (Rail, usize) {
         self.ways[self.at]
     }
@@ -45,10 +45,10 @@ impl Routes {
         self.path
     }
 
-    /// There was no answer.
+    /// Records that a datagram was not answered.
     pub(super) fn silent(&mut self) {
         match &mut self.answered {
-            // Cookies are for an address: who goes to another begins anew.
+            // A cookie is valid for one address, so a change of address restarts the handshake.
             Some(silent) if *silent < PATIENCE => {
                 *silent += 1;
                 self.next_path();
@@ -57,7 +57,7 @@ impl Routes {
         }
     }
 
-    /// The next way, at once: this one does not exist.
+    /// Moves to the next pair at once, because the current one does not exist.
     pub(super) fn next_way(&mut self) {
         self.answered = None;
         self.at += 1;
@@ -67,7 +67,8 @@ impl Routes {
         }
     }
 
-    /// An answer came here, from this address of the peer if it is one of the list.
+    /// Records an answer that arrived at this rail and path, from the peer's address with index `to` if it is in the
+    /// list.
     pub(super) fn answered(&mut self, rail: Rail, to: Option<usize>, path: Option<PathId>) {
         let to = to.unwrap_or(self.way().1);
         if let Some(at) = self.ways.iter().position(|way| *way == (rail, to)) {
@@ -121,7 +122,7 @@ mod tests {
             routes.silent();
         }
         assert_eq!(ways, [(0, None), (0, Some(0)), (0, Some(1)), (0, Some(2)), (1, Some(2))]);
-        // From somewhere that is none of its ways nothing follows.
+        // An answer from outside the list of pairs changes nothing.
         routes.answered(Rail(7), None, None);
         assert!(routes.way().0.0 < 2);
     }

@@ -1,4 +1,4 @@
-//! Opening connections: drives the handshake machines.
+//! Connection setup: drives the handshake state machines.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,15 +25,16 @@ use crate::shared::{ConnectionInfo, ConnectionShared, Listening};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stream::refuse;
 
-/// Handshake datagrams that may wait for their turn; more are dropped, and come again if they are honest.
+/// Largest number of handshake datagrams that wait to be processed. Further ones are dropped; an honest peer
+/// retransmits.
 const MOST_WAITING: usize = 256;
-/// Of so many addresses this end remembers where their handshake datagrams have arrived; then it begins anew.
+/// Largest number of addresses for which the rail of arrival is remembered. The table is cleared when it is full.
 const MOST_ARRIVALS: usize = 1_024;
-/// Codes with which this loop declines for itself.
+/// Codes with which this loop declines requests.
 const NOBODY_LISTENS: u32 = 0x7077_0001;
 const UNKNOWN_SCHEME: u32 = 0x7077_0002;
 
-/// The handshake machines of a device.
+/// Handshake state machines of a device.
 pub(super) struct Setup {
     key: ClusterKey,
     handshake: HandshakeConfig,
@@ -41,13 +42,13 @@ pub(super) struct Setup {
     initiators: Vec<Attempt>,
     waiting: Vec<Waiting>,
     pub(super) listening: Option<Listening>,
-    /// At which rail something has last come from an address, where there are several.
+    /// Rail of the last arrival from each address; relevant with several rails.
     arrivals: BTreeMap<IpAddr, Rail>,
-    /// Something may have to be sent or told.
+    /// True if there may be datagrams to send or events to report.
     stirred: bool,
 }
 
-/// A handshake datagram that waits for its turn.
+/// Handshake datagram that waits to be processed.
 struct Waiting {
     whence: Whence,
     datagram: Vec<u8>,
@@ -56,11 +57,11 @@ struct Waiting {
 struct Attempt {
     initiator: Initiator,
     id: ConnectionId,
-    /// Where the peer may be.
+    /// Addresses at which the peer may be.
     peers: Vec<SocketAddr>,
-    /// From where it asks, once it has begun.
+    /// Address pairs to try, set when the attempt has begun.
     routes: Option<Routes>,
-    /// It is through; kept to repeat its Confirm, until then.
+    /// Time until which a completed attempt is kept to repeat its Confirm.
     done_until: Option<Time>,
 }
 
@@ -88,12 +89,12 @@ impl Setup {
         })
     }
 
-    /// Whether nothing but handshakes that are through holds an instant here.
+    /// Returns true if only completed handshakes hold instants here.
     pub(super) fn is_unused(&self) -> bool {
         self.initiators.iter().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
     }
 
-    /// `fresh` takes over, with what has not been looked at.
+    /// Replaces this setup by `fresh`, which takes over the datagrams that have not been processed.
     pub(super) fn hand_over(&mut self, fresh: Setup) {
         let old = std::mem::replace(self, fresh);
         (self.waiting, self.listening, self.stirred) = (old.waiting, old.listening, true);
@@ -105,12 +106,12 @@ impl Setup {
         self.responder.admission().open(peer)
     }
 
-    /// A connection has ended that was counted, by this end or by the responder.
+    /// Uncounts a connection that has ended, whether this end or the responder counted it.
     pub(super) fn uncount(&mut self, peer: IpAddr) {
         self.responder.admission().close(peer);
     }
 
-    /// A connection has ended that a peer asked for and has not confirmed.
+    /// Withdraws the request of a peer whose connection has ended before the peer confirmed it.
     pub(super) fn withdraw(&mut self, now: Time, request: RequestId) {
         self.responder.withdraw(now, request);
     }
@@ -129,19 +130,19 @@ impl Setup {
         Ok(())
     }
 
-    /// The connection is given up before it was there.
+    /// Cancels an attempt before its handshake is complete.
     pub(super) fn cancel(&mut self, id: ConnectionId) {
         self.initiators.retain(|attempt| attempt.id != id);
     }
 
-    /// A handshake datagram; it is looked at later.
+    /// Queues a handshake datagram for later processing.
     pub(super) fn enqueue(&mut self, whence: Whence, datagram: &[u8]) {
         if self.waiting.len() < MOST_WAITING {
             self.waiting.push(Waiting { whence, datagram: datagram.to_vec() });
         }
     }
 
-    /// Something has come from a peer.
+    /// Records the rail at which a peer's datagram arrived.
     fn note_arrival(&mut self, whence: Whence) {
         let from = whence.from.ip();
         if self.arrivals.len() >= MOST_ARRIVALS && !self.arrivals.contains_key(&from) {
@@ -150,7 +151,8 @@ impl Setup {
         self.arrivals.insert(from, whence.rail);
     }
 
-    /// By which rail to answer: by which it was asked, if that is known, or by which routing would.
+    /// Returns the rail for an answer: the rail of the request if that is known, otherwise the one that routing
+    /// selects.
     fn rail_back<B: Backend>(&self, to: SocketAddr, backend: &B) -> Rail {
         self.arrivals.get(&to.ip()).copied().unwrap_or_else(|| backend.rail_towards(to))
     }
@@ -167,7 +169,7 @@ impl Setup {
 }
 
 impl Core {
-    /// Goes on with handshakes. Returns whether there was anything to do.
+    /// Advances all handshakes. Returns true if there was anything to do.
     pub(super) fn setup_progress<B: Backend>(&mut self, now: Time, backend: &mut B) -> bool {
         if self.setup.is_quiet(now) {
             return false;
@@ -182,7 +184,7 @@ impl Core {
                 Kind::ToInitiator(attempt) => {
                     let mut attempts = self.setup.initiators.iter_mut();
                     if let Some(found) = attempts.find(|known| known.initiator.attempt() == attempt) {
-                        // Where answers come is a way that lives.
+                        // The pair by which the answer arrived works.
                         let peer = found.peers.iter().position(|peer| peer.ip() == whence.from.ip());
                         if let Some(routes) = &mut found.routes {
                             routes.answered(whence.rail, peer, whence.at);
@@ -207,14 +209,14 @@ impl Core {
         self.requests(now);
         self.attempts(now, backend);
         while let Some((to, datagram)) = self.setup.responder.poll_transmit() {
-            // A peer at an address where no answer can go is not answered.
+            // An answer that cannot be sent is dropped.
             let rail = self.setup.rail_back(to, backend);
             let _ = send_from(backend, (rail, None), to, &datagram);
         }
         true
     }
 
-    /// A protected packet for a connection whose peer has not confirmed: it is as good as a Confirm.
+    /// Treats a protected packet for a connection whose peer has not confirmed as a Confirm.
     pub(super) fn confirm_by_packet(
         &mut self,
         now: Time,
@@ -229,7 +231,7 @@ impl Core {
         ours
     }
 
-    /// What each end says of itself.
+    /// Returns the handshake parameters of this end.
     pub(super) fn hello(
         &self,
         id: ConnectionId,
@@ -286,7 +288,7 @@ impl Core {
             };
             let mut no_route = None;
             while let Some(datagram) = attempt.initiator.poll_transmit() {
-                // A way that does not exist is passed over, unless none does.
+                // A pair without a route is skipped, unless no pair has one.
                 for _ in 0..routes.ways() {
                     let (rail, to) = routes.way();
                     no_route = send_from(backend, (rail, routes.path()), attempt.peers[to], &datagram).err();
@@ -329,7 +331,7 @@ impl Core {
         }
     }
 
-    /// Both ends know all they need. False if the connection is gone.
+    /// Opens a connection whose handshake is complete. Returns false if the connection is gone.
     fn establish(
         &mut self,
         now: Time,
@@ -358,7 +360,7 @@ impl Core {
         connection.probed.truncate(usize::from(agreed.paths));
         let peer = connection.peer;
         self.io.look_by(now);
-        // Both ends have said that they know it.
+        // Both ends have stated that they support the scheme.
         let Ok(scheme) = scheme::find(&agreed.scheme) else { return false };
         let (_, policy, _) = self.on_hosts(id, &scheme, agreed.paths, agreed.mtu_payload, round_trip);
         let _ = self.endpoint.agree(now, qp, policy, agreed.mtu_payload);
@@ -379,7 +381,7 @@ impl Core {
         true
     }
 
-    /// What peers ask for.
+    /// Handles the events of the responder.
     fn requests(&mut self, now: Time) {
         while let Some(event) = self.setup.responder.poll_event() {
             match event {
@@ -387,7 +389,7 @@ impl Core {
                 ResponderEvent::Established { id, from, established } => {
                     let found = self.connections.iter().find(|connection| connection.request == Some(id));
                     let Some(connection) = found.map(|connection| connection.id) else { continue };
-                    // It may have asked from one address after the other, until there was an answer.
+                    // The peer may have tried several addresses until it got an answer.
                     let rail = self.setup.arrivals.get(&from.ip()).copied().unwrap_or(Rail::FIRST);
                     if self.establish(now, connection, (Role::Responder, (rail, from)), *established)
                         && let Some(connection) = self.connections.get(connection)
@@ -402,7 +404,7 @@ impl Core {
                     if let Some(SessionId(number)) = session
                         && let Some(connection) = self.connections.remove(ConnectionId(number))
                     {
-                        // The responder has taken it out of its counts itself.
+                        // The responder has already removed it from its counts.
                         let _ = self.endpoint.destroy_qp(connection.qp);
                     }
                 }
@@ -417,7 +419,7 @@ impl Core {
         };
         let (domain, stream) = (domain.clone(), stream.clone());
         if hello.transport != TransportType::Rc {
-            // It is told so: what the ends say of themselves does not go together.
+            // The responder then refuses the request, because the transports of the two ends do not match.
             let ours = self.hello(ConnectionId(0), QpNum(0), &hello.scheme, 1, Vec::new());
             let _ = self.setup.responder.accept(now, request, ours);
             return;
@@ -444,7 +446,7 @@ impl Core {
         self.setup.stirred = true;
     }
 
-    /// What a failed handshake means to the application.
+    /// Converts a handshake failure to the application's error.
     fn explain(&self, peer: SocketAddr, error: HandshakeError) -> ConnectError {
         match error {
             HandshakeError::Refused(Refusal::Declined { code: NOBODY_LISTENS }) => {
@@ -458,7 +460,7 @@ impl Core {
     }
 }
 
-/// Whether full packets fit the link to a peer.
+/// Checks that full packets fit the MTU of the link to a peer.
 fn fits_link<B: Backend>(peer: SocketAddr, mtu_payload: u16, backend: &B) -> Result<(), ConnectError> {
     let needed = usize::from(mtu_payload) + AROUND_PAYLOAD_BYTES as usize;
     match backend.link_mtu(peer) {
@@ -469,13 +471,13 @@ fn fits_link<B: Backend>(peer: SocketAddr, mtu_payload: u16, backend: &B) -> Res
     }
 }
 
-/// Sends a datagram by itself, from the address at which this end is reached. If there is no room it is lost, and the
+/// Sends a single datagram from the address at which this end is reached. If there is no room it is lost, and the
 /// handshake's timers send another.
 pub(crate) fn send_alone<B: Backend>(backend: &mut B, to: SocketAddr, bytes: &[u8]) -> io::Result<()> {
     send_from(backend, (Rail::FIRST, None), to, bytes)
 }
 
-/// The same from a rail and the port of a path, where the answer is waited for then.
+/// Sends a single datagram from a rail and the port of a path, and listens there for the answer.
 fn send_from<B: Backend>(
     backend: &mut B,
     (rail, path): (Rail, Option<PathId>),
@@ -483,7 +485,7 @@ fn send_from<B: Backend>(
     bytes: &[u8],
 ) -> io::Result<()> {
     let ecn = pathweave_wire::Ecn::NotCapable;
-    // Where it cannot listen there, it asks from where it can.
+    // If the path's port cannot be listened on, the datagram leaves from the default port.
     let path = path.filter(|path| backend.listen_on(rail, *path).is_ok());
     backend.send(&SendBatch { to, rail, path, ecn, segment_bytes: bytes.len().max(1), bytes }).map(|_| ())
 }

@@ -1,4 +1,4 @@
-//! From the endpoint to the batches.
+//! Transmission: from the endpoint to the batches.
 
 use std::net::SocketAddr;
 
@@ -20,29 +20,30 @@ use crate::places::Places;
 use crate::secure::Session;
 use crate::state::ConnectionId;
 
-/// Packets that are taken between two acknowledgements.
+/// Largest number of data packets taken between two acknowledgements.
 pub(super) const PACKETS_AN_ANSWER: usize = 128;
-/// How long acknowledgements are held where they may be: a few round trips within a rack, and far less than any
+/// Longest time for which acknowledgements are held: a few round trips within a rack, and far less than any
 /// retransmission timer.
 const HOLD_ACKS: Duration = Duration::from_us(50);
-/// And how long where answers come quickly: soon enough to leave along with one of them rather than alone.
+/// Time for which they are held if answers come quickly: short enough that they leave along with an answer instead of
+/// alone.
 const RIDE_ACKS: Duration = Duration::from_us(25);
-/// How many are, that could not be joined.
+/// Largest number of held acknowledgements that could not be joined.
 const HELD_ACKS: usize = 4;
 
 impl Core {
-    /// Sends acknowledgements, or holds them. `told`: the application has just been told something.
+    /// Sends or holds acknowledgements. `told`: the application has just received events.
     ///
-    /// They leave after data, for the peer waits for data, and in the same batch where they can. Where the application drives
-    /// the loop and was told of what is acknowledged, they are held for a moment: mostly it answers, and they go along with
-    /// the answer.
+    /// Acknowledgements leave after data, since the peer waits for data, and in the same batch if possible. If the
+    /// application drives the loop and has received events of the acknowledged packets, they are held for a moment.
+    /// The application mostly answers, and they share a batch with the answer.
     pub(super) fn acknowledge(&mut self, told: bool) {
         if self.acks.list.is_empty() {
             self.acks.settle();
         } else if self.may_hold(told) {
-            // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
-            // next few say it all at once; unless the peer waits for it, as it may where it has more to do than to wait
-            // for answers.
+            // Even in a shared batch, acknowledgements cost both ends something. If answers come this quickly, one
+            // acknowledgement can cover the next few of them. This does not hold if the peer waits for the
+            // acknowledgement, which is likely if it does more than wait for answers.
             let awaited = self.acks.awaited || self.config.driving == Driving::Standby;
             let quick = self.io.anticipation.is_quick() && !awaited;
             if !quick || self.io.now - self.acks.since.unwrap_or(self.io.now) >= RIDE_ACKS {
@@ -53,9 +54,9 @@ impl Core {
         }
     }
 
-    /// Puts the endpoint's next packet, if there is one, where it belongs. It is handed over where it is made: moved as a
-    /// whole it would be read in larger pieces than it was written in, which waits for all writes before, the payload of
-    /// the packet before it above all.
+    /// Writes the endpoint's next packet, if there is one, into its batch. The packet is handed over by reference
+    /// where it is built. Moving it as a whole would read it in larger pieces than it was written in. Such loads
+    /// stall until all earlier stores complete, above all those of the previous packet's payload.
     #[inline]
     pub(super) fn send(&mut self, now: Time, gate: Gate) -> bool {
         let Core { endpoint, io: Io { outbound, places, line, .. }, connections, acks, .. } = self;
@@ -81,7 +82,7 @@ impl Core {
                 })
     }
 
-    /// Whether what is to be acknowledged can wait a little.
+    /// Returns true if the acknowledgements can wait a little.
     fn may_hold(&mut self, told: bool) -> bool {
         if told {
             self.acks.told(self.io.now);
@@ -89,24 +90,24 @@ impl Core {
         let answers = match self.config.driving {
             Driving::Thread { .. } => false,
             Driving::Caller => true,
-            // Who says nothing now may not call for long.
+            // An application that does not answer now may not call the loop for long.
             Driving::Standby => self.acks.habit == Habit::Answers,
         };
         if !answers || (!told && self.acks.since.is_none()) {
             return false;
         }
         let since = *self.acks.since.get_or_insert(self.io.now);
-        // An application that was told has something to say first, however long they have been held.
+        // An application that has just received events may answer first, however long they have been held.
         (told || self.io.now - since < HOLD_ACKS) && self.acks.list.len() <= HELD_ACKS
     }
 
-    /// Until when acknowledgements are held, if there are any.
+    /// Returns the time until which acknowledgements are held, or `None` if there are none.
     pub(super) fn acks_held_until(&self) -> Option<Time> {
         let since = self.acks.since.filter(|_| !self.acks.list.is_empty())?;
         Some(since.saturating_add(HOLD_ACKS))
     }
 
-    /// Sends those that were held for too long.
+    /// Sends acknowledgements that were held for too long.
     pub(super) fn emit_held_acks(&mut self) {
         self.acks.missed();
         self.emit_acks();
@@ -120,13 +121,14 @@ impl Core {
         self.acks.clear();
     }
 
-    /// Of the acknowledgements that are held, those that cost no batch of their own leave.
+    /// Sends those held acknowledgements that need no batch of their own.
     fn emit_acks_along(&mut self) {
         let mut acks = std::mem::take(&mut self.acks.list);
         acks.retain(|(to, segment)| {
             let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
             let usual = connection.lane_back(connection.on_wire(segment.path));
-            // What is said is of the path that was taken here; by which it is said matters less than that it is said at once.
+            // The acknowledgement names the path that the packets took. Sending it at once matters more than sending
+            // it on that path.
             let along = self.io.outbound.lane_along(usual);
             if let Some(lane) = along {
                 self.emit_ack_by(lane, *to, segment);
@@ -149,7 +151,7 @@ impl Core {
         frame::add_packet(&mut self.io.outbound, &self.io.places, session, way, segment, None);
     }
 
-    /// Sends a packet that the endpoint does not know of: a probe.
+    /// Sends a probe, which bypasses the endpoint.
     pub(super) fn emit_probe(&mut self, id: ConnectionId, path: PathId) {
         let now = self.io.now;
         self.act_for(id);
@@ -165,7 +167,7 @@ impl Core {
         emit(&mut self.io.outbound, &self.io.places, connection, &segment, None, alone);
     }
 
-    /// Tells the peer something about the connection.
+    /// Sends a control message to the peer of a connection.
     pub(super) fn emit_control(&mut self, id: ConnectionId, message: control::Message) {
         self.act_for(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -175,7 +177,7 @@ impl Core {
         self.emit_control_by(id, lane, message, Length::Short);
     }
 
-    /// The same by a way of its own.
+    /// Sends a control message on a given lane.
     fn emit_control_by(&mut self, id: ConnectionId, lane: Lane, message: control::Message, length: Length) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let control = Control { message, to: connection.remote_id, from: id };
@@ -187,7 +189,7 @@ impl Core {
         });
     }
 
-    /// Asks whether packets come through by a pair of addresses.
+    /// Sends an Ask by an address pair.
     pub(super) fn emit_ask(&mut self, id: ConnectionId, question: Question) {
         let Question { pair, length, secret } = question;
         self.act_for(id);
@@ -197,7 +199,7 @@ impl Core {
         self.emit_control_by(id, lane, control::Message::Ask { pair, secret }, length);
     }
 
-    /// Answers a question, back where it came from.
+    /// Sends an Answer to the origin of an Ask.
     pub(super) fn emit_answer(&mut self, asked: &Asked) {
         let Asked { id, back: (rail, to), pair, secret, .. } = *asked;
         self.act_for(id);
@@ -207,19 +209,19 @@ impl Core {
     }
 }
 
-/// A question of a peer by a pair of addresses.
+/// Ask of a peer that is to be answered.
 pub(super) struct Asked {
     pub(super) id: ConnectionId,
-    /// The way of the answer.
+    /// Rail and destination of the Answer.
     pub(super) back: (Rail, SocketAddr),
-    /// The pair and the secret, which the answer repeats.
+    /// Pair and secret, which the Answer repeats.
     pub(super) pair: u8,
     pub(super) secret: u64,
-    /// The question that is asked back with it.
+    /// Ask of this end that is sent along with the Answer.
     pub(super) asks: Option<Question>,
 }
 
-/// Whether a packet is said of this end's own accord, rather than to answer one of the peer.
+/// Returns true if this end sends the packet on its own initiative, and not as an answer to a packet of the peer.
 pub(super) fn is_own(body: &Body) -> bool {
     match body {
         Body::Data(_) | Body::Rd(_) => true,
@@ -246,7 +248,8 @@ fn emit(
 }
 
 impl Connection {
-    /// How its frames go by a lane, and what protects them, once the handshake is done.
+    /// Returns the send parameters of a frame on a lane, and the session that protects it; `None` before the
+    /// handshake is complete.
     #[inline]
     fn way(&mut self, lane: Lane, codepoint: Codepoint) -> Option<(Way, &mut Session)> {
         let session = self.session.as_mut()?;

@@ -1,71 +1,74 @@
-//! The bound on what is sent to an address that has not proved that the peer which lists it receives there.
+//! Anti-amplification limit: bounds what is sent to an address that is not validated.
 //!
-//! A peer may list any address, also one of a host that has nothing to do with it. Until an answer with the secret of a
-//! question has come from there, nothing but answers and short questions go there, which are of one size, and as many as
-//! three rules allow:
+//! A peer may list any address, also one of an unrelated host. Until an Answer with the secret of an Ask has come
+//! from the address, only Answers and short Asks are sent there. Both have the same size. Three rules bound their
+//! number:
 //!
-//! - For each question that comes from the address three messages go there: the answer, and two questions ([`Invited`]).
-//! - Without being asked, all connections of the device together send it three questions, and then one a second. For each
-//!   answer that comes from there they may send three more ([`Unproven`]).
-//! - A connection sends such questions to all addresses that its peer lists, but no more than three times what the peer has
-//!   sent, as far as that is counted ([`Purse`]).
+//! - For each Ask that comes from the address, three messages are sent to it: the Answer and two Asks ([`Invited`]).
+//! - Unsolicited, all connections of the device together send it three Asks, and then one per second. Each Answer
+//!   from there permits three more ([`Unproven`]).
+//! - A connection sends unsolicited Asks to all addresses that its peer lists, but at most three times the bytes that
+//!   the peer has sent, as far as these are counted ([`Purse`]).
 //!
-//! So an address gets at most three times the bytes that came from there, three questions, and one a second. And a peer
-//! makes this end send at most three times as much to others as it sends itself, however many addresses it lists.
+//! An address therefore receives at most three times the bytes that came from it, three Asks, and one Ask per second.
+//! A peer makes this end send at most three times as much to others as it sends itself, however many addresses it
+//! lists.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pathweave_units::{Duration, Time};
 
-/// Messages that go to an address for one that has come from there.
+/// Amplification factor: messages sent to an address for one that came from it.
 const FACTOR: u8 = 3;
-/// Questions that may go to an address that nothing has come from, at once,
+/// Burst of unsolicited Asks to an address from which nothing has come.
 const AT_FIRST: u64 = 3;
-/// and then from one to the next.
+/// Interval of unsolicited Asks after the burst.
 const EVERY: Duration = Duration::from_ms(1_000);
-/// Most questions that are saved up, of any kind: of what has come before nothing more counts.
+/// Upper bound of each allowance of Asks.
 const MOST_SAVED: u8 = 48;
-/// Addresses that are remembered. An address is forgotten once it may be sent as much as one that is not known.
+/// Largest number of addresses that are remembered. An entry can be dropped once its allowance equals that of an
+/// unknown address.
 const MOST_ADDRESSES: usize = 4_096;
 
-/// Three times the bytes of the shorter handshake, an initiator's: Retry and Accept of at least 60 and 96 bytes of UDP
-/// payload, in questions of 80 bytes, IPv4 header included.
+/// Asks permitted by the handshake: three times the bytes of its shorter side, the initiator's. Retry and Accept have
+/// at least 60 and 96 bytes of UDP payload; an Ask has 80 bytes, IPv4 header included.
 const FOR_HANDSHAKE: u8 = 7;
-/// Three times a packet of data or an acknowledgement, of at least 52 bytes where a question has 56, and of 76 where it has 80.
+/// Asks permitted by a data packet or an acknowledgement: three times its bytes. It has at least 52 bytes where an
+/// Ask has 56, and 76 where an Ask has 80.
 const FOR_PACKET: u8 = 2;
 
-/// Questions that a peer's own by a pair of addresses allow there.
+/// Number of Asks that a peer's own Asks by an address pair permit there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Invited(u8);
 
 impl Invited {
-    /// A question has come, and is answered.
+    /// Records an Ask that has arrived and is answered.
     pub(crate) fn asked(&mut self) {
         self.0 = self.0.saturating_add(FACTOR - 1).min(MOST_SAVED);
     }
 
-    /// There is one left.
+    /// Returns true if any Ask is left.
     pub(crate) fn any(self) -> bool {
         self.0 > 0
     }
 }
 
-/// Questions that a connection may send to all addresses without being asked.
+/// Budget of unsolicited Asks of a connection to all addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Purse {
     left: u8,
-    /// The latest arrival that counts.
+    /// Time of the latest arrival that has been counted.
     heard: Time,
 }
 
 impl Purse {
-    /// After the handshake, at `now`.
+    /// Creates the budget after the handshake, at `now`.
     pub(crate) fn new(now: Time) -> Self {
         Purse { left: FOR_HANDSHAKE, heard: now }
     }
 
-    /// Something last came from the peer at `heard`. Of all that has come since the last look one packet counts.
+    /// Records the time of the last arrival from the peer. All arrivals since the last call count as one packet.
     pub(crate) fn heard(&mut self, heard: Time) {
         if heard > self.heard {
             self.heard = heard;
@@ -73,7 +76,7 @@ impl Purse {
         }
     }
 
-    /// An answer has come from the peer.
+    /// Records an Answer from the peer.
     pub(crate) fn answered(&mut self) {
         self.earn(FACTOR);
     }
@@ -83,23 +86,23 @@ impl Purse {
     }
 }
 
-/// The allowances of addresses that have not proved themselves, for all connections of a device together.
+/// Allowances of addresses that are not validated, shared by all connections of a device.
 #[derive(Debug, Default)]
 pub(crate) struct Unproven {
     addresses: BTreeMap<IpAddr, Allowance>,
 }
 
-/// The questions that may go to one.
+/// Allowance of Asks to one address.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
-    /// Questions for answers that have come from there.
+    /// Asks permitted by Answers from the address.
     earned: u8,
-    /// One may go each [`EVERY`] until then is used up.
+    /// Time until which the rate of one Ask per [`EVERY`] is used up.
     used_until: Time,
 }
 
 impl Unproven {
-    /// Counts a question to `to`, if one may go there now; false if none may.
+    /// Counts an Ask to `to` if one may be sent there now; returns false if not.
     pub(crate) fn may_ask(
         &mut self,
         now: Time,
@@ -116,19 +119,19 @@ impl Unproven {
         may
     }
 
-    /// An answer with the secret of a question has come from `from`: for one connection the address has proved itself.
+    /// Records an Answer with the correct secret from `from`: one connection has validated the address.
     pub(crate) fn answered(&mut self, now: Time, from: IpAddr) {
         if let Some(allowance) = self.of(now, from) {
             allowance.earned = allowance.earned.saturating_add(FACTOR).min(MOST_SAVED);
         }
     }
 
-    /// Time begins anew.
+    /// Clears all allowances when the clock is reset.
     pub(crate) fn clear(&mut self) {
         self.addresses.clear();
     }
 
-    /// `None`: too many are remembered.
+    /// Returns the allowance of an address, or `None` if too many are remembered.
     fn of(&mut self, now: Time, address: IpAddr) -> Option<&mut Allowance> {
         if self.addresses.len() >= MOST_ADDRESSES && !self.addresses.contains_key(&address) {
             self.addresses.retain(|_, allowance| allowance.used_until > now);
@@ -172,13 +175,13 @@ mod tests {
         let mut unproven = Unproven::default();
         let mut sent = vec![];
         for ms in (0..4_500).step_by(20) {
-            // Another connection each time, so that no purse is empty.
+            // A new connection each time, so that no purse is empty.
             if unproven.may_ask(at(ms), ip(1), &mut Invited::default(), &mut Purse::new(at(0))) {
                 sent.push(ms);
             }
         }
         assert_eq!(sent, [0, 20, 40, 1_000, 2_000, 3_000, 4_000]);
-        // Each address by itself.
+        // Each address has its own allowance.
         assert!(unproven.may_ask(at(4_480), ip(2), &mut Invited::default(), &mut Purse::new(at(0))));
     }
 
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(unproven.addresses.len(), 2);
     }
 
-    /// What happens, to one of a few connections with one of a few addresses.
+    /// Event at one of a few connections with one of a few addresses.
     #[derive(Clone, Copy, Debug)]
     enum Happens {
         WantsToAsk,
@@ -265,7 +268,7 @@ mod tests {
             let mut purses = [Purse::new(at(0)); 4];
             let mut invited = [[Invited::default(); 3]; 4];
             let (mut ms, mut came, mut sent) = (0, [0u64; 3], [0u64; 3]);
-            // What each peer has said, in questions, and what was sent to others on its connection.
+            // What each peer has sent, in Asks, and what was sent to others on its connection.
             let (mut said, mut caused) = ([7.0 / 3.0; 4], [0.0; 4]);
             for (event, connection, address) in events {
                 match event {
@@ -290,7 +293,7 @@ mod tests {
                     }
                     Happens::Heard => {
                         purses[connection].heard(at(ms));
-                        // A packet of data is shorter than a question by 52 to 56 at most.
+                        // A data packet is shorter than an Ask: 52 bytes to 56 at least.
                         said[connection] += 52.0 / 56.0;
                     }
                     Happens::TimePasses { ms: passed } => ms += u64::from(passed),

@@ -1,4 +1,4 @@
-//! What must be looked after from time to time: silent peers, dead paths, connections that end.
+//! Periodic maintenance: silent peers, dead paths, connections that end.
 
 use pathweave_transport::Status;
 use pathweave_units::{Duration, PathId, Time};
@@ -10,19 +10,20 @@ use super::{Core, control, rails};
 use crate::scheme::span;
 use crate::state::{CloseReason, ConnectionId};
 
-/// Between two looks, while something is going on.
+/// Interval of maintenance while a connection needs attention.
 const BUSY: Duration = Duration::from_ms(5);
-/// Between two looks at connections that are only there.
+/// Interval of maintenance while all connections are idle.
 const QUIET: Duration = Duration::from_ms(100);
-/// Between two probes of a dead path.
+/// Interval of probes of a dead path.
 const PROBE_DEAD: Duration = Duration::from_ms(10);
-/// After so many without an answer the time between two is doubled, at most so often: to 160 ms.
+/// Number of unanswered probes after which the probe interval doubles, and the largest number of doublings: up to 160
+/// ms.
 const PROBES_A_STEP: u32 = 32;
 const MOST_STEPS: u32 = 4;
-/// Between two Closes.
+/// Interval between two Closes.
 const CLOSE_AGAIN: Duration = Duration::from_ms(20);
 
-/// What a connection needs at the moment.
+/// Action that a connection needs at the moment.
 enum Need {
     Nothing,
     Attention,
@@ -33,7 +34,7 @@ enum Need {
 }
 
 impl Core {
-    /// Paths have died: what is on them is sent again on others.
+    /// Retransmits the packets in flight on dead paths on other paths.
     pub(super) fn abandon_dead(&mut self, now: Time) {
         for id in self.connections.ids() {
             let Some(qp) = self.connections.get(id).map(|connection| connection.qp) else { continue };
@@ -44,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Looks after every connection.
+    /// Maintains every connection.
     pub(super) fn upkeep(&mut self, now: Time) {
         let mut wait = QUIET;
         let mut asks = None;
@@ -73,7 +74,7 @@ impl Core {
         self.io.next_upkeep = asks.map_or(next, |at: Time| at.min(next));
     }
 
-    /// Asks by pairs of addresses by which no answer has come yet. Says when to look again.
+    /// Sends Asks by pairs that have not been validated. Returns the time of the next check.
     fn ask(&mut self, now: Time, id: ConnectionId) -> Option<Time> {
         let connection = self.connections.get_mut(id).filter(|connection| connection.phase == Phase::Open)?;
         let (paths, stalls, heard) = (connection.paths, connection.stalls(now), connection.heard);
@@ -82,7 +83,7 @@ impl Core {
         if stalls {
             rails.turn(now);
         }
-        // The last path is never taken for dead.
+        // The last path is never declared dead.
         let dead = self.endpoint.policy(connection.qp).map_or(0, Watched::dead);
         let is_dire = stalls || dead > 0 && dead + 1 >= paths;
         let need = if is_dire { rails::Need::Dire } else { rails::Need::None };
@@ -91,7 +92,7 @@ impl Core {
         next
     }
 
-    /// Answers to Close, and probes the application asks for.
+    /// Sends answers to Close and to Asks, and the probes that the application has requested.
     pub(super) fn answer(&mut self) {
         for id in std::mem::take(&mut self.answers) {
             self.emit_control(id, control::Message::Closed);
@@ -108,7 +109,7 @@ impl Core {
         }
     }
 
-    /// The application wants to know the round-trip time of each path.
+    /// Queues probes of all paths, so that the application gets the round-trip time of each.
     pub(super) fn probe_all(&mut self, id: ConnectionId) {
         self.surveys.push(id);
     }
@@ -117,7 +118,7 @@ impl Core {
         let (keepalive, peer_timeout) = (span(self.config.keepalive), span(self.config.peer_timeout));
         let Some(connection) = self.connections.get_mut(id) else { return Need::Nothing };
         match &mut connection.phase {
-            // The handshake has timers of its own.
+            // The handshake has its own timers.
             Phase::Opening => Need::Nothing,
             Phase::PeerClosing { until } => {
                 if connection.sends.is_empty() || *until <= now {
@@ -153,7 +154,7 @@ impl Core {
                 if connection.next_probe > now {
                     return Need::Attention;
                 }
-                // A network interface may be down for days.
+                // A network interface may be down for days, so the interval grows.
                 let (dead, times) = connection.dead;
                 let times = if dead == policy.dead() { times.saturating_add(1) } else { 0 };
                 connection.dead = (policy.dead(), times);
@@ -161,7 +162,7 @@ impl Core {
                 connection.next_probe = now.saturating_add(PROBE_DEAD * (1 << longer));
                 let mut paths = policy.dead_paths();
                 if silent >= keepalive {
-                    // A word from the peer on any path will do.
+                    // An answer from the peer on any path suffices.
                     connection.next_probe = now.saturating_add(Duration::from_ps(keepalive.as_ps() / 4));
                     connection.probes = connection.probes.wrapping_add(1);
                     paths.push(nth_path(connection.probes, connection.paths));
@@ -171,6 +172,6 @@ impl Core {
         }
     }
 
-    /// The status with which requests to a silent peer end.
+    /// Status with which requests to a silent peer complete.
     pub(super) const SILENT: Status = Status::RetryExceeded;
 }

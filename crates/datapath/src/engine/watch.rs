@@ -1,5 +1,5 @@
-//! What becomes of packets, path by path: a policy around the scheme's policy that takes notes, and tells the scheme
-//! which paths are dead.
+//! Per-path statistics and detection of dead paths: a wrapper around the scheme's policy that counts the packets of
+//! each path and reports dead paths to the scheme.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,43 +16,44 @@ use pathweave_wire::Measures;
 use super::bomb;
 use super::fit::Fit;
 
-/// A path is dead if packets that left so much later than the first it has not answered have been answered on others:
-/// its round-trip time and so many deviations. Times of leaving are compared, not times of answers, so that a host that
-/// stops for a while kills no path: nothing that left meanwhile is answered before what left earlier.
+/// A path is dead if packets that left later than its first unanswered one have been answered on other paths. "Later"
+/// means by more than its round-trip time and this many deviations. Times of departure are compared, not times of
+/// answers, so that a host that stops for a while kills no path: packets that left during the stop are not answered
+/// before those that left earlier.
 const DEAD_AFTER_DEVIATIONS: u64 = 4;
-/// And at least so much later.
+/// Smallest difference in departure time at which a path is declared dead.
 const DEAD_AFTER_LEAST: Duration = Duration::from_ms(2);
-/// And if it has been sent so many packets; one may be lost without any path being dead, so fewer wait twice as long. A
-/// path that was lively is back with the first probe.
+/// Number of unanswered packets from which this difference applies. With fewer it doubles, since a single loss does
+/// not mean that the path is dead. A path that is declared dead by mistake is up again with the first answered probe.
 const DEAD_AFTER_PACKETS: u32 = 3;
-/// Between two looks.
+/// Interval between two checks for dead paths.
 const LOOK_EVERY: Duration = Duration::from_us(500);
 
 /// Set when a path dies, so that dead paths are probed.
 pub(crate) type Deaths = Arc<AtomicBool>;
 
-/// What is known of a path of a connection.
+/// Statistics and state of a path of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathRecord {
     /// Data packets sent, retransmissions included.
     pub(crate) packets: u64,
-    /// Their payload, in bytes.
+    /// Payload of these packets, in bytes.
     pub(crate) payload_bytes: u64,
-    /// Of these packets, how many were declared lost.
+    /// Number of these packets that were declared lost.
     pub(crate) lost: u64,
-    /// Acknowledged as marked Congestion Experienced.
+    /// Number of packets acknowledged as marked Congestion Experienced.
     pub(crate) marked: u64,
     /// Smoothed round-trip time (gain 1/8); zero before the first measurement.
     pub(crate) rtt: Duration,
-    /// Smoothed distance of single ones from it (gain 1/4).
+    /// Smoothed deviation of single measurements from it (gain 1/4).
     deviation: Duration,
-    /// The shortest one measured; [`Duration::MAX`] before the first.
+    /// Shortest measured round-trip time; [`Duration::MAX`] before the first measurement.
     pub(crate) shortest_rtt: Duration,
-    /// Whether it carries packets.
+    /// State of the path: whether it carries packets.
     pub(crate) state: PathState,
-    /// Packets sent since something last came back.
+    /// Packets sent since the last answer on this path.
     unanswered: u32,
-    /// When the first of them left.
+    /// Time at which the first of them left.
     silent_since: Time,
 }
 
@@ -82,9 +83,9 @@ impl PathRecord {
         self.rtt = Duration::from_ps(old - old / 8 + new / 8);
     }
 
-    /// How much later than a packet on this path those on others may leave and yet be answered before it.
+    /// Returns the largest time by which a packet on another path may leave later and still be answered earlier.
     fn patience(&self, usual: Duration) -> Duration {
-        // Of a path that has never answered nothing else is known than what is usual.
+        // A path that has never answered is assumed to be like the average of all paths.
         let (rtt, deviation) = if self.rtt == Duration::ZERO {
             (usual, Duration::from_ps(usual.as_ps() / 2))
         } else {
@@ -95,28 +96,29 @@ impl PathRecord {
         Duration::from_ps(factor * patience.max(DEAD_AFTER_LEAST.as_ps()))
     }
 
-    /// Whether it has not answered what it should have, now that a packet that left at `answered` has been answered.
+    /// Returns true if the path should have answered by now, given that a packet that left at `answered` has been
+    /// answered.
     fn is_silent(&self, answered: Time, usual: Duration) -> bool {
         self.unanswered > 0 && answered > self.silent_since.saturating_add(self.patience(usual))
     }
 }
 
-/// What probes of a path have told.
+/// Probe results of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathProbe {
-    /// Probes answered.
+    /// Number of probes answered.
     pub(crate) replies: u64,
-    /// Round-trip time of the latest.
+    /// Round-trip time of the latest answered probe.
     pub(crate) latest: Duration,
-    /// The shortest of all.
+    /// Shortest round-trip time of all answered probes.
     pub(crate) shortest: Duration,
-    /// The instant at which the newest probe that was answered had left.
+    /// Time at which the newest answered probe left.
     newest: Time,
 }
 
 impl PathProbe {
-    /// Takes note of an answer to a probe that left at `sent_at`. An answer that is no newer than the last is a copy, or was
-    /// overtaken. Such an answer says nothing of the path as it is now.
+    /// Records an answer to a probe that left at `sent_at`. An answer that is no newer than the last is a duplicate
+    /// or was overtaken, and contains no information about the path's present state.
     pub(crate) fn note(&mut self, now: Time, sent_at: Time) -> Verdict {
         if self.replies > 0 && sent_at <= self.newest {
             return Verdict::Old;
@@ -129,39 +131,39 @@ impl PathProbe {
     }
 }
 
-/// The meaning of an answer to a probe for its path.
+/// Meaning of a probe's answer for its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The path lived when the newest probe so far left.
+    /// The path worked when the newest probe so far left.
     Lives,
-    /// The answer says nothing new.
+    /// The answer contains no new information.
     Old,
 }
 
-/// A scheme's policy, watched.
+/// A scheme's policy with per-path monitoring.
 pub(crate) struct Watched {
     inner: AnyPolicy,
-    /// The scheme is told of no round-trip time below this: the shortest that a host made of software now and then
-    /// achieves says nothing of the usual one, and schemes measure everything in units of the shortest.
+    /// Lower bound on the round-trip times given to the scheme. The shortest round trip that a software host
+    /// occasionally achieves is not representative, and schemes measure everything in units of the shortest.
     least_rtt: Duration,
     paths: Box<[PathRecord]>,
     /// Smoothed round-trip time over all paths.
     rtt: Duration,
-    /// When to look for dead paths next.
+    /// Time of the next check for dead paths.
     next_look: Time,
-    /// When anything last came back, on whichever path.
+    /// Time of the last acknowledgement on any path.
     heard: Time,
-    /// The latest that a packet left which has been answered.
+    /// Latest departure time of a packet that has been answered.
     answered: Time,
     dead: u16,
     deaths: Deaths,
-    /// Who it is of, once that is told.
+    /// Queue pair to which the policy belongs, set when it opens.
     member: Option<Member>,
-    /// While the policy may be for longer round trips than there are.
+    /// Set while the policy may be built for longer round trips than are measured.
     fit: Option<Box<Fit>>,
-    /// It is: once nothing is in flight there is another.
+    /// True if the policy is to be rebuilt as soon as nothing is in flight.
     remakes: bool,
-    /// What a test has set off.
+    /// Bug injected by a test.
     #[cfg(test)]
     bomb: bomb::Bomb,
 }
@@ -187,12 +189,12 @@ impl Watched {
         }
     }
 
-    /// The same, to be made anew if round trips prove shorter than what it was made for.
+    /// Adds a comparison that lets the policy be rebuilt if round trips prove shorter than assumed.
     pub(crate) fn fitted(self, fit: Option<Box<Fit>>) -> Self {
         Watched { fit, ..self }
     }
 
-    /// Makes the policy anew. Nothing is in flight, so the new one is told of nothing that the old one has sent.
+    /// Rebuilds the policy. Nothing is in flight, so the new policy gets no feedback on packets of the old one.
     #[cold]
     fn remake(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
         self.remakes = false;
@@ -209,19 +211,19 @@ impl Watched {
         &self.paths
     }
 
-    /// Paths that are down.
+    /// Returns the number of paths that are down.
     pub(crate) fn dead(&self) -> u16 {
         self.dead
     }
 
-    /// Those that are.
+    /// Returns the paths that are down.
     pub(crate) fn dead_paths(&self) -> Vec<PathId> {
         let records = self.paths.iter().enumerate();
         let down = records.filter(|(_, path)| path.state == PathState::Down);
         down.map(|(index, _)| PathId(index as u16)).collect()
     }
 
-    /// The paths as the scheme sees them, `changed` in another state.
+    /// Returns the paths as the scheme sees them, with `changed` in another state.
     pub(crate) fn views(&self, changed: Option<(PathId, PathState)>) -> Vec<PathView> {
         let view = |(index, record): (usize, &PathRecord)| {
             let id = PathId(index as u16);
@@ -248,7 +250,7 @@ impl Watched {
         }
     }
 
-    /// A packet on a path has timed out: dead if it has said nothing since while others have.
+    /// Handles a timeout on a path. The path is dead if it has not answered since while others have.
     fn suspect(&mut self, now: Time, id: PathId, cx: &mut PolicyCx<'_>) {
         let (heard, rtt) = (self.heard, self.rtt);
         let last = usize::from(self.dead) + 1 >= self.paths.len();
@@ -352,7 +354,7 @@ impl Policy for Watched {
             }
             FeedbackKind::Cnp | FeedbackKind::Late | FeedbackKind::Notices(_) => {}
             FeedbackKind::Echo => path.measured(feedback.rtt),
-            // Of a part of the path.
+            // Feedback about a part of the path does not measure the path.
             FeedbackKind::Midway => {}
         }
         if feedback.rtt < self.least_rtt && feedback.rtt > Duration::ZERO {
@@ -378,7 +380,7 @@ impl Policy for Watched {
 
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         if paths.len() < self.paths.len() {
-            // The peer has fewer.
+            // The peer has fewer paths.
             self.paths = self.paths[..paths.len()].into();
         }
         for view in paths {
@@ -445,7 +447,7 @@ mod tests {
         Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50), Deaths::default())
     }
 
-    /// A copy of an answer, or one that was overtaken, neither measures its path nor says that it lives.
+    /// A duplicate answer, or one that was overtaken, neither measures its path nor proves that the path works.
     #[test]
     fn the_newest_answer_counts_once() {
         let mut probe = PathProbe::default();
@@ -485,7 +487,7 @@ mod tests {
         }
     }
 
-    /// 1 ms a step, a packet on each path, answers on all but path 2.
+    /// Each step takes 1 ms and sends a packet on each path; all paths but path 2 answer.
     fn steps(watched: &mut Watched, rng: &mut Rng, range: Range<u64>) {
         for step in range {
             let now = Time::from_us(1_000 * step);
@@ -554,7 +556,7 @@ mod tests {
             let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
             let member = Member { qp: pathweave_units::QpNum(2), peer: pathweave_units::HostId(1) };
             watched.on_open(Time::ZERO, &member, &mut cx);
-            // One packet after the other, beside one that is always in flight.
+            // One packet after the other, next to one that is always in flight.
             let want = |inflight_packets| Want {
                 psn: 0,
                 payload_bytes: 1_000,
@@ -581,7 +583,7 @@ mod tests {
                 "{name}"
             );
             assert!(!watched.remakes, "{name}: once");
-            // It is as one that was made for what there is.
+            // The policy equals one that was built for the real round-trip time.
             assert_eq!(watched.rate(later), honest.policy.rate(later), "{name}");
             watched.on_close(&mut cx);
             assert_eq!(shared.stores(), 0, "{name}");
@@ -623,7 +625,7 @@ mod tests {
         let late = |path| back(FeedbackKind::Timeout, path);
         steps(&mut watched, &mut rng, 1..2);
         let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
-        // All that was heard came 100 us after the packet left, a round trip: the answer may have been on its way.
+        // All answers came 100 us after the packet left, a round trip: its answer may have been in flight.
         watched.on_feedback(Time::from_us(1_200), &late(2), &mut cx);
         assert_eq!(watched.dead(), 0);
         let acked = FeedbackKind::Ack { timed: true, marked: false };
@@ -633,7 +635,7 @@ mod tests {
         watched.on_feedback(Time::from_us(1_400), &late(2), &mut cx);
         assert_eq!((watched.dead(), watched.paths()[2].state), (1, PathState::Down));
         assert!(watched.deaths.load(Ordering::Relaxed));
-        // The others fall silent one after the other.
+        // The other paths fall silent one after the other.
         for (now_us, path) in [(2_000, 0), (3_000, 1), (4_000, 3)] {
             watched.on_sent(Time::from_us(now_us), &sent(path, 9), &mut cx);
             watched.heard = Time::from_us(now_us + 900);
@@ -649,7 +651,7 @@ mod tests {
         steps(&mut watched, &mut rng, 1..2);
         let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
         let acked = FeedbackKind::Ack { timed: true, marked: false };
-        // Four packets on each path, and the peer stops for 50 ms before it answers, path by path.
+        // Four packets on each path; the peer stops for 50 ms before it answers, path by path.
         for path in (0..PATHS).chain(0..PATHS).chain(0..PATHS).chain(0..PATHS) {
             watched.on_sent(Time::from_us(2_000), &sent(path, 9), &mut cx);
         }
@@ -658,7 +660,8 @@ mod tests {
             watched.on_feedback(Time::from_us(52_000), &late, &mut cx);
         }
         assert_eq!(watched.dead(), 0);
-        // One packet on path 2, whose only answer took 50 ms: that and four deviations of 25 ms, twice for a single packet.
+        // One packet on path 2, whose only answer took 50 ms: that plus four deviations of 25 ms, doubled for a
+        // single packet.
         watched.on_sent(Time::from_us(60_000), &sent(2, 10), &mut cx);
         let mut answer = |us: u64| {
             let now = Time::from_us(us + 100);

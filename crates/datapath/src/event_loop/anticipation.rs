@@ -1,47 +1,48 @@
-//! Whether the next packet is so near that looking for it is better than sleeping.
+//! Decision between polling and sleeping, from the expected time of the next packet.
 //!
-//! A sleep and a wake-up take about as long as a small message and its answer. Who looks instead must be right: where
-//! the other end needs this core, or has nothing to say, looking only delays. So it is tried where small messages went
-//! to and fro quickly of late, and ever more rarely after having been wrong. Between two looks others have the core; who
-//! keeps it for long, as a computation does, makes the look dearer than many sleeps, and so many are slept.
+//! A sleep and a wake-up take about as long as a small message and its answer. Polling must be right, however: if the
+//! other end needs this core or does not answer, polling only delays. The loop polls if small messages have recently
+//! been exchanged quickly, and less and less often after polling in vain. Between two polls other threads get the
+//! core. A thread that keeps it for long, such as a computation, makes the poll more expensive than many sleeps, and
+//! as many waits are then slept through.
 
 use pathweave_units::{Duration, Time};
 
-/// An exchange of small messages moves so few bytes between two idle times, both ways together.
+/// Largest number of bytes in both directions together, between two idle times, of an exchange of small messages.
 const SMALL_BYTES: u64 = 1_024;
-/// After so many failures in a row it is tried once in two to this power times.
+/// Bound on the back-off: after this number of failures in a row, polling is tried once in two to this power waits.
 const MOST_MISSES: u32 = 10;
-/// What looking saves over sleeping, roughly: a sleep and a wake-up.
+/// Approximate gain of polling over sleeping: a sleep and a wake-up.
 const GAIN: Duration = Duration::from_us(2);
-/// A gap counts as this many times the longest look at most, so that a long pause is soon forgotten.
+/// Bound on a gap, in units of the longest poll, so that a long pause is soon forgotten.
 const LONGEST_GAP: u64 = 16;
 
-/// What to do instead of sleeping.
+/// Action instead of sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// To look once more, and to keep the core meanwhile: another thread may hold it for long.
+    /// Poll once more and keep the core: another thread might hold it for long.
     Once,
-    /// To let others have the core, and look again.
+    /// Yield the core to others, and poll again.
     Again,
 }
 
-/// What the waits of late say of the next one.
+/// Statistics of recent waits, which predict the next one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Anticipation {
-    /// The longest that it looks.
+    /// Longest time for which the loop polls.
     most: Duration,
     /// Smoothed time from idling to the next arrival (gain 1/4).
     gap: Duration,
-    /// Failures in a row.
+    /// Consecutive failures.
     misses: u32,
-    /// Waits that are slept through because of them.
+    /// Number of waits to sleep through because of them.
     skips: u32,
     wait: Option<Wait>,
     /// Bytes moved before this wait.
     bytes: u64,
 }
 
-/// The wait that is on.
+/// The current wait.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Time,
@@ -49,29 +50,29 @@ struct Wait {
 }
 
 impl Anticipation {
-    /// Looks for up to `most` at a time; zero: never.
+    /// `most`: longest time for which the loop polls; zero disables polling.
     pub(crate) fn new(most: Duration) -> Self {
         let gap = Duration::from_ps(most.as_ps().saturating_mul(LONGEST_GAP));
         Anticipation { most, gap, misses: 0, skips: 0, wait: None, bytes: 0 }
     }
 
-    /// Whether what arrives of late mostly does so within the time that it would look for it.
+    /// Returns true if recent arrivals mostly came within the longest polling time.
     fn is_near(&self) -> bool {
         self.gap < self.most
     }
 
-    /// Whether messages go to and fro so quickly that it looks for them.
+    /// Returns true if messages are exchanged so quickly that the loop polls for them.
     pub(crate) fn is_quick(&self) -> bool {
         self.is_near() && self.skips == 0
     }
 
-    /// Whether it is looking now.
+    /// Returns true if the loop is polling now.
     pub(crate) fn is_looking(&self) -> bool {
         self.wait.is_some_and(|wait| wait.looks)
     }
 
-    /// There is nothing to do at `now`, after `bytes` in all have been sent and received. How to look again, if not to
-    /// sleep.
+    /// Reports that there is nothing to do at `now`, after `bytes` in total have been sent and received. Returns the
+    /// way to poll, or `None` to sleep.
     pub(crate) fn looks(&mut self, now: Time, bytes: u64) -> Option<Look> {
         let wait = match &mut self.wait {
             Some(wait) => wait,
@@ -84,8 +85,8 @@ impl Anticipation {
                     self.skips = self.skips.saturating_sub(1);
                 }
                 self.wait = Some(Wait { since: now, looks });
-                // Once always: where both ends share a core, the other one has often answered before this one came to
-                // wait, and a look costs less than a sleep that ends at once.
+                // Always poll once: if both ends share a core, the other one has often answered before this wait
+                // began. A poll costs less than a sleep that ends at once.
                 return near.then_some(if looks { Look::Again } else { Look::Once });
             }
         };
@@ -97,14 +98,15 @@ impl Anticipation {
         self.is_looking().then_some(Look::Again)
     }
 
-    /// Looking for so long was wrong: as many waits are slept through as make up for what was lost, and more each time.
+    /// Records that polling for this long was in vain. Enough waits are slept through to make up for the loss, and
+    /// more after each failure.
     fn missed(&mut self, looked: Duration) {
         self.misses = (self.misses + 1).min(MOST_MISSES);
         let worth = looked.saturating_sub(self.most).as_ps() / GAIN.as_ps();
         self.skips = (1 << self.misses) + u32::try_from(worth).unwrap_or(u32::MAX / 2).min(u32::MAX / 2);
     }
 
-    /// Something has arrived, at `at`, and was found at `found`.
+    /// Records an arrival at `at` that was found at `found`.
     pub(crate) fn arrived(&mut self, at: Time, found: Time) {
         let Some(wait) = self.wait.take() else { return };
         let longest = self.most.as_ps().saturating_mul(LONGEST_GAP);
@@ -121,7 +123,7 @@ impl Anticipation {
         }
     }
 
-    /// The application has given the loop something to do: the wait is another one.
+    /// Ends the wait because the application has given the loop work.
     pub(crate) fn interrupted(&mut self) {
         self.wait = None;
     }
@@ -133,7 +135,7 @@ mod tests {
 
     const MOST: Duration = Duration::from_us(20);
 
-    /// Waits from `start_us`, for an arrival after `gap_us`; how often it looked before it slept.
+    /// Waits from `start_us` for an arrival after `gap_us`; returns the number of polls before it slept.
     fn looks(anticipation: &mut Anticipation, start_us: u64, gap_us: u64, bytes: u64) -> usize {
         let times = (start_us..start_us + gap_us).map(Time::from_us);
         let looks = times.take_while(|now| anticipation.looks(*now, bytes).is_some()).count();
@@ -142,7 +144,7 @@ mod tests {
         looks
     }
 
-    /// Whether it went on looking.
+    /// Returns true if it polled more than once.
     fn wait(anticipation: &mut Anticipation, start_us: u64, gap_us: u64, bytes: u64) -> bool {
         looks(anticipation, start_us, gap_us, bytes) > 1
     }
@@ -185,7 +187,7 @@ mod tests {
         let (mut anticipation, bytes) = settled();
         let mut tried = Vec::new();
         for round in 0..40 {
-            // Just too late for it, but in the mean near enough.
+            // Just too late for the poll, but near enough on average.
             let gap_us = if anticipation.skips == 0 { 25 } else { 8 };
             if wait(&mut anticipation, 1_000_000 + 1_000 * round, gap_us, bytes) {
                 tried.push(round);
@@ -207,7 +209,8 @@ mod tests {
     fn a_look_that_lasted_is_made_up_for() {
         let (mut anticipation, bytes) = settled();
         assert_eq!(anticipation.looks(Time::from_us(1_000_000), bytes), Some(Look::Again));
-        // Something else had the core for 3 ms, though the answer was there after 8 us: 2 us a sleep makes up for 2,980.
+        // Another thread had the core for 3 ms, though the answer was there after 8 us: at 2 us a sleep, 2,980 us are
+        // made up for.
         anticipation.arrived(Time::from_us(1_000_008), Time::from_us(1_003_000));
         assert_eq!((anticipation.skips, anticipation.is_quick()), (2 + 1_490, false));
         let next = anticipation.looks(Time::from_us(1_009_000), bytes);

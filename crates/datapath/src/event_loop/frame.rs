@@ -1,4 +1,4 @@
-//! Packets as frames in batches: header, payload from where it lies, and what protects them.
+//! Frames of packets in batches: header, payload copied from its memory, and protection.
 
 use pathweave_transport::PayloadRef;
 use pathweave_units::PathId;
@@ -13,28 +13,28 @@ use crate::sum::{self, CRC_LEN};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codepoint {
     Is(Ecn),
-    /// That of what it leaves with: a mark on it is nothing anybody looks at.
+    /// The codepoint of the batch that the packet joins: nobody evaluates a mark on it.
     Any,
 }
 
 impl Codepoint {
-    /// Of a packet that switches may mark, or may not.
+    /// Returns the codepoint of a packet that switches may mark (`capable`) or may not.
     #[inline]
     pub(crate) fn capable(capable: bool) -> Self {
         Codepoint::Is(if capable { Ecn::Capable0 } else { Ecn::NotCapable })
     }
 }
 
-/// Where a frame goes.
+/// Send parameters of a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) lane: Lane,
-    /// The sequence of protected packets that it is one of.
+    /// Packet number sequence of the session to which the frame belongs.
     pub(crate) sequence: PathId,
     pub(crate) codepoint: Codepoint,
 }
 
-/// Adds a packet.
+/// Adds a packet to its batch.
 #[inline]
 pub(crate) fn add_packet(
     outbound: &mut Outbound,
@@ -57,7 +57,7 @@ pub(crate) fn add_packet(
     });
 }
 
-/// Adds a frame whose `len` bytes of content `write` writes, with what protects it.
+/// Adds a frame with `len` bytes of content, which `write` writes, and protects it.
 #[inline]
 pub(crate) fn add(
     outbound: &mut Outbound,

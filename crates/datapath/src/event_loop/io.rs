@@ -1,4 +1,4 @@
-//! What every loop has, whatever service it drives.
+//! State of a loop that does not depend on the service.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,48 +15,50 @@ use crate::places::Places;
 use crate::scheme;
 
 const DAY: Span = Span::from_ms(86_400_000);
-/// Time is counted in picoseconds since the device was opened, in 64 bits, which last 213 days. A device lasts longer: from
-/// then on time begins anew as soon as nothing holds an instant.
+/// Time from which the clock may be reset. Time is counted in picoseconds since the device was opened, in 64 bits,
+/// which overflow after 213 days. A device may live longer, so from this time on its clock is reset as soon as no
+/// state holds an instant.
 pub(crate) const MAY_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 10);
-/// And from then on it must: well before the end of 64 bits, so that no timer is set to an instant beyond.
+/// Time from which the clock must be reset: well before the overflow, so that no timer is set to an instant beyond
+/// it.
 pub(crate) const MUST_BEGIN_ANEW: Time = Time::from_ps(DAY.as_ps() * 200);
 
-/// What every loop has, whatever service it drives.
+/// State of a loop that does not depend on the service.
 pub(crate) struct Io {
     pub(crate) clock: Clock,
-    /// What the transport was last told.
+    /// Time last given to the transport.
     pub(crate) now: Time,
     pub(crate) places: Places,
     pub(crate) outbound: Outbound,
     pub(crate) line: Line,
-    /// When the line opens again for packets that wait for it.
+    /// Time at which the line rate permits the next packet, if any packets wait for it.
     pub(crate) waits_for_line: Option<Time>,
     pub(crate) local: SocketAddr,
     /// All addresses at which this end is reached, by rail; the first is `local`.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// For each of them, how many bits name the network it is in, if that is known.
+    /// Prefix length of the network of each address, if known.
     pub(crate) prefixes: Vec<Option<u8>>,
-    /// Source port of each path, of the first rail, then of the next, for statistics.
+    /// Source port of each path, first those of the first rail, then of the next. For statistics.
     pub(crate) ports: Vec<u16>,
     pub(crate) counts: Counts,
     pub(crate) next_upkeep: Time,
     pub(super) waiting: Waiting,
-    /// No sleep is longer: something is to be looked at that no sleep waits for.
+    /// Upper bound on sleeps, set if something must be polled that cannot end a sleep.
     pub(crate) longest_sleep: Option<Duration>,
-    /// When there was last anything to do.
+    /// Time of the last work.
     pub(crate) idle_since: Time,
     pub(crate) anticipation: Anticipation,
-    /// All that had arrived has been received, and there was no sleep since.
+    /// True if all arrivals have been received, and there was no sleep since.
     pub(super) drained: bool,
-    /// Something may have arrived that has not been looked at.
+    /// True if there may be arrivals that have not been processed.
     pub(crate) unread: bool,
-    /// Everything that followed from inputs so far has been done.
+    /// True if all consequences of the inputs so far have been processed.
     pub(crate) settled: bool,
-    /// The loop is to end: as soon as peers know, and by then at the latest.
+    /// Deadline by which the loop ends; it ends earlier if all peers have been informed.
     pub(crate) stop_by: Option<Time>,
 }
 
-/// What only the loop counts.
+/// Counters that only the loop maintains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) received_datagrams: u64,
@@ -105,13 +107,13 @@ impl Io {
         }
     }
 
-    /// Time passes: the present, as the transport is told.
+    /// Reads the clock and returns the present time as given to the transport.
     pub(crate) fn tick(&mut self) -> Time {
         self.now = self.clock.now().max(self.now);
         self.now
     }
 
-    /// Time begins anew: nothing that was is held against what comes.
+    /// Resets the clock, and all state that holds an instant.
     pub(crate) fn begin_anew(&mut self, config: &DeviceConfig) {
         self.clock = Clock::start();
         self.now = self.clock.now();
@@ -122,12 +124,12 @@ impl Io {
         self.anticipation = anticipation(self.waiting);
     }
 
-    /// The next upkeep is due by then.
+    /// Ensures that the next upkeep is due no later than `at`.
     pub(crate) fn look_by(&mut self, at: Time) {
         self.next_upkeep = self.next_upkeep.min(at);
     }
 
-    /// Whether to look for packets rather than sleep.
+    /// Returns the way to poll for packets, or `None` to sleep.
     pub(super) fn looks_again(&mut self, now: Time) -> Option<Look> {
         match self.waiting {
             Waiting::Busy => Some(Look::Again),

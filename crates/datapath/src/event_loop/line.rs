@@ -1,46 +1,46 @@
-//! The rate of the network interface.
+//! Pacing at the rate of the network interface.
 //!
-//! Schemes count on a port that takes a packet at a time: one that knows no congestion sends whenever the port is free.
-//! Sockets take whatever they are given and drop it later, so the loop keeps to the line rate by itself. It may run
-//! ahead by a batch, or segmentation offload would have nothing to divide.
+//! Schemes assume a port that transmits one packet at a time; a scheme without congestion control sends whenever the
+//! port is free. A socket accepts everything and drops packets later, so the loop enforces the line rate itself. It
+//! may run ahead by one batch; otherwise segmentation offload would have nothing to divide.
 
 use pathweave_units::{Duration, Rate, Time};
 
 use crate::config::DeviceConfig;
 
-/// Longest the loop runs ahead of the line.
+/// Longest time by which the loop runs ahead of the line rate.
 const MOST_AHEAD: Duration = Duration::from_us(100);
-/// Bytes it may run ahead where the line sends them in less: a full batch.
+/// Bytes by which the loop runs ahead if the line sends them in less time than that: a full batch.
 const BATCH_BYTES: u64 = 65_536;
 
-/// When the line is free.
+/// Pacing state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     rate: Rate,
-    /// When all that was given to it will have left.
+    /// Time at which all packets so far have left at the line rate.
     free_at: Time,
     ahead: Duration,
-    /// It has run ahead as far as it may, and half of that must pass: so packets leave in batches, and the loop sleeps
-    /// in between.
+    /// True after the loop has run ahead as far as it may, until half of that time has passed. Packets thus leave in
+    /// batches, and the loop sleeps in between.
     closed: bool,
 }
 
-/// Bytes of headers and protection around a payload on the line, at most.
+/// Largest size of headers and protection around a payload on the link, in bytes.
 const AROUND_PAYLOAD_BYTES: u64 = 200;
 
 impl Line {
-    /// The line of a device.
+    /// Creates the pacing state of a device.
     pub(crate) fn of_device(config: &DeviceConfig) -> Self {
         Line::new(config.line_rate, u64::from(config.mtu_payload) + AROUND_PAYLOAD_BYTES)
     }
 
-    /// A line of this rate, which takes packets of up to `packet_bytes`.
+    /// Creates the pacing state for this rate and packets of up to `packet_bytes`.
     fn new(rate: Rate, packet_bytes: u64) -> Self {
         let batch = rate.time_for(BATCH_BYTES).min(MOST_AHEAD);
         Line { rate, free_at: Time::ZERO, ahead: batch.max(rate.time_for(packet_bytes)), closed: false }
     }
 
-    /// Whether a packet may be given to it now.
+    /// Returns true if a packet may be sent now.
     #[inline]
     pub(crate) fn is_open(&mut self, now: Time) -> bool {
         let ahead = if self.closed { self.half() } else { self.ahead };
@@ -52,12 +52,12 @@ impl Line {
         Duration::from_ps(self.ahead.as_ps() / 2)
     }
 
-    /// When the next packet may be, once it has closed.
+    /// Returns the time at which the next packet may be sent, after pacing has closed.
     pub(crate) fn opens_at(&self) -> Time {
         Time::from_ps(self.free_at.as_ps().saturating_sub(self.half().as_ps()))
     }
 
-    /// A packet was given to it.
+    /// Records a packet that was sent.
     #[inline]
     pub(crate) fn take(&mut self, now: Time, wire_bytes: u32) {
         self.free_at = self.free_at.max(now).saturating_add(self.rate.time_for(wire_bytes.into()));

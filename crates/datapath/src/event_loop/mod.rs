@@ -1,8 +1,8 @@
-//! The loop, whatever transport service it drives: arrivals, timers and requests go in; packets, completions and wake-ups
-//! come out.
+//! The event loop, common to both transport services. Arrivals, timers and requests go in; packets, completions and
+//! wake-ups come out.
 //!
-//! [`Engine`] is the loop over a [`Backend`]. What it has whatever it drives is [`Io`]: clock, line, batches, counts. What
-//! connections (`engine`) and datagrams (`rdm`) add is a [`Service`].
+//! [`Engine`] is the loop over a [`Backend`]. [`Io`] is its state common to all services: clock, pacing, batches,
+//! counts. [`Service`] is what connections (`engine`) and datagrams (`rdm`) add.
 
 pub(crate) mod anticipation;
 pub(crate) mod frame;
@@ -23,61 +23,62 @@ pub(crate) use io::{Io, MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use service::WhenToCall;
 pub(crate) use service::{Service, Whence, message};
 
-/// Receive calls of one turn.
+/// Largest number of receive calls in one turn.
 const RECEIVES_A_TURN: usize = 4;
-/// And where a packet is about to count as lost: several socket buffers.
+/// Largest number of receive calls in one turn when a packet is about to count as lost: the content of several socket
+/// buffers.
 const RECEIVES_BEFORE_TIMEOUT: usize = 256;
-/// Waits shorter than this are spent looking: going to sleep and waking up takes about as long.
+/// Waits shorter than this are spent polling: a sleep and a wake-up take about as long.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(15);
-/// What is held back and due so soon leaves at once: no sleep is that short.
+/// Held packets that are due this soon leave at once: no sleep is that short.
 const HELD_GRACE: Span = Span::from_us(15);
-/// So much earlier a sleep ends than its timer, to be awake in time.
+/// Time by which a sleep ends before its timer, to be awake when the timer is due.
 const WAKE_EARLY: Duration = Duration::from_micros(5);
 
-/// What a turn has found to do, and when there is more.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
-    /// There is more to do at once.
+    /// True if there is more to do at once.
     pub(crate) more: bool,
-    /// There was something to do.
+    /// True if there was something to do.
     pub(crate) active: bool,
-    /// When the next timer is due.
+    /// Time at which the next timer is due.
     pub(crate) until: Option<Time>,
-    /// The loop is at its end.
+    /// True if the loop has ended.
     pub(crate) stopped: bool,
 }
 
-/// How long a sleep may last, besides the loop's own timers.
+/// Bound on the length of a sleep, in addition to the loop's own timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// No sleep at all.
+    /// Do not sleep.
     AtOnce,
-    /// No caller waits.
+    /// No caller waits: only the timers bound the sleep.
     Timer,
-    /// A caller waits until then.
+    /// A caller waits until this instant.
     Deadline(Instant),
 }
 
-/// What sending has left.
+/// State of the work after sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// There was nothing to do.
     Idle,
-    /// All was done.
+    /// Everything is done.
     Done,
-    /// There is more.
+    /// There is more to do.
     More,
 }
 
-/// What runs the loop, whatever it drives and whatever carries its packets.
+/// Interface of the thread that drives a loop, independent of service and backend.
 pub(crate) trait Drive: Send {
-    /// Does all there is to do now, and returns without waiting.
+    /// Does all work that is due now, and returns without waiting.
     fn turn(&mut self) -> std::io::Result<Turn>;
-    /// Does what the application has just asked for, and leaves arrivals for later.
+    /// Carries out the application's latest requests, and leaves arrivals for the next turn.
     fn push(&mut self);
     /// Sleeps until there is something to do, at most until the turn's timer and `until`.
     fn park(&mut self, turn: &Turn, until: Until) -> std::io::Result<()>;
-    /// Fails all that is under way: the loop has ended.
+    /// Fails all outstanding work, since the loop has ended.
     fn abandon(&mut self);
 }
 
@@ -93,7 +94,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         core.io_mut().counts.turns += 1;
         let asked = !core.shared().commands.is_empty() || core.shared().has_news();
         if core.io().drained && core.io().settled && !asked {
-            // Only sleep, or a timer, will bring something new.
+            // Nothing new can arrive before a sleep or a timer.
             let (until, stopped) = (core.next_timer(), core.has_left());
             return Ok(Turn { more: false, active: false, until, stopped });
         }
@@ -102,7 +103,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             core.io_mut().outbound.flush(&mut self.backend);
         }
         let mut arrivals = Arrivals::None;
-        // Where everything has been received and the loop has not slept since, the sleep will tell whether there is more.
+        // If everything has been received and the loop has not slept since, the sleep reports whether there is more.
         if !core.io().drained {
             for receives in 1.. {
                 arrivals = self.backend.receive(&mut |received| core.on_received(received))?;
@@ -113,7 +114,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
                     let looks = io.anticipation.is_looking();
                     io.anticipation.arrived(io.now, if looks { io.clock.now() } else { io.now });
                 }
-                // Before a packet counts as lost everything is looked at that may say otherwise.
+                // Before a packet counts as lost, all arrivals are processed, since one may acknowledge it.
                 let wants_all = io.unread && receives < RECEIVES_BEFORE_TIMEOUT && core.is_loss_due();
                 if arrivals != Arrivals::More && !wants_all {
                     core.io_mut().drained = true;
@@ -125,14 +126,14 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
                 core.after_input(&mut self.backend, WhenToCall::Now);
             }
             if core.is_loss_due() {
-                // However much there is: a loop that is kept busy must see that an answer is missing, too.
+                // Set even if arrivals remain, so that a busy loop detects losses, too.
                 core.io_mut().unread = false;
             }
         }
         let idle =
             !active && core.io().settled && !core.io().outbound.is_stuck() && !core.shared().has_news();
         if idle && !S::HAS_SIDE_CHANNEL {
-            // An idle loop looks far more often than it finds something: it does no more than look at the clock.
+            // An idle loop polls far more often than it finds work, so it only reads the clock.
             let (now, until) = (core.io_mut().tick(), core.next_timer());
             if until.into_iter().chain(core.held_until()).all(|due| due > now) {
                 return Ok(Turn { more: false, active, until, stopped: core.has_left() });
@@ -140,7 +141,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         }
         let left = core.after_input(&mut self.backend, WhenToCall::Now);
         active |= left != Left::Idle;
-        // Sending may have ended something, of which the hook is to hear.
+        // Sending may have ended something of which the hook must be informed.
         let told = core.shared().has_news();
         core.io_mut().settled = left != Left::More && !told;
         let more =
@@ -167,7 +168,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             }
             return Ok(());
         }
-        // The turn has just ended: its time is good enough.
+        // The turn has just ended, so its time is recent enough.
         let now = core.io().now;
         if core.held_until().is_some_and(|until| until <= now + HELD_GRACE) {
             core.flush_held(&mut self.backend);
@@ -187,8 +188,8 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             io.drained = false;
             match look {
                 Look::Once => std::hint::spin_loop(),
-                // Other threads of this core work meanwhile, the other end above all: where both share a
-                // core, its answer is here when this returns, without the sleep and the wake-up of either.
+                // Other threads run on this core meanwhile, above all the other end. If both share a core, its answer
+                // is here when this returns, without a sleep and a wake-up of either.
                 Look::Again => std::thread::yield_now(),
             }
             return Ok(());
@@ -211,7 +212,8 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
     }
 
     fn abandon(&mut self) {
-        // Either this sees a command, or who has given it sees that the loop has ended, if he looks.
+        // Pairs with the check of a thread that has queued a command: either this loop sees the command, or that
+        // thread sees that the loop has ended.
         fence(Ordering::SeqCst);
         while self.core.take_commands() {}
         self.core.abandon();

@@ -1,4 +1,5 @@
-//! Packets on their way out, gathered into batches: as many of one size for one peer on one path as leave in one go.
+//! Outgoing packets, gathered into batches. A batch has packets of one size for one peer on one path, which leave in
+//! one send call.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,12 +11,12 @@ use pathweave_wire::Ecn;
 use crate::backend::{Backend, Limits, Rail, SendBatch, Sent};
 use crate::sum;
 
-/// Spare buffers kept.
+/// Largest number of spare buffers kept.
 const SPARE: usize = 64;
-/// Batches that may wait for room on some rails while others have room.
+/// Largest number of batches that may wait for room on some rails while others have room.
 const MOST_WAITING: usize = 256;
 
-/// By which way packets leave, and where to.
+/// Destination address, rail and path of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lane {
     pub(crate) to: SocketAddr,
@@ -23,7 +24,7 @@ pub(crate) struct Lane {
     pub(crate) path: PathId,
 }
 
-/// What all packets of a batch have in common, but for the size, which the last may fall short of.
+/// Properties that all packets of a batch share, except for the size: the last packet may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) lane: Lane,
@@ -31,13 +32,13 @@ pub(crate) struct Target {
     pub(crate) ends: Ends,
 }
 
-/// What stands at the end of each packet.
+/// Trailer of each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// What was written there.
+    /// No trailer: the packet is complete as written.
     AsWritten,
-    /// A CRC: its writer has left the tag there that it is combined with, and it is made for several packets at a time
-    /// ([`sum`]).
+    /// A CRC. The writer leaves the tag at the end, with which the CRC is combined. CRCs are computed for several
+    /// packets at a time ([`sum`]).
     Crc,
 }
 
@@ -46,53 +47,53 @@ struct Batch {
     target: Target,
     segment_bytes: usize,
     segments: usize,
-    /// Bytes taken of `bytes`.
+    /// Number of bytes of `bytes` in use.
     len: usize,
-    /// Of them, in front, those of packets whose ends are made.
+    /// Number of these, from the front, that belong to packets with complete trailers.
     ended: usize,
-    /// Only ever grows, so that it is filled with zeros once and not for each packet.
+    /// Buffer that only grows, so that it is zeroed once and not for each packet.
     bytes: Vec<u8>,
 }
 
-/// What became of all batches.
+/// Counters of all batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendCounters {
-    /// Batches, each a system call.
+    /// Batches sent, each with one system call.
     pub batches: u64,
-    /// Datagrams in them.
+    /// Datagrams in these batches.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Bytes of these datagrams.
     pub bytes: u64,
     /// Times a socket had no room.
     pub busy: u64,
-    /// Batches the system refused for good: no route, too long for the way.
+    /// Batches that the system refused permanently: no route, too long for the path.
     pub failed: u64,
 }
 
-/// A batch the system refused for good.
+/// A batch that the system refused permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendError {
-    /// Whom it was for.
+    /// Destination of the batch.
     pub to: SocketAddr,
-    /// What the system said. A message too long for the link shows as an uncategorised error.
+    /// Error of the system. A message too long for the link shows as an uncategorised error.
     pub kind: io::ErrorKind,
 }
 
-/// Batches being filled, one for a path of a rail at most, and those that found no room.
+/// Batches being filled, at most one for each path of each rail, and batches that found no room.
 pub(crate) struct Outbound {
     limits: Limits,
     rails: usize,
     paths: usize,
-    /// Index in `filling` of each path's batch, of the first rail, then of the next.
+    /// Index in `filling` of each path's batch, first those of the first rail, then of the next.
     of_path: Vec<Option<u16>>,
     filling: Vec<Batch>,
     /// Batches that are full, or that found no room.
     ready: VecDeque<Batch>,
-    /// Rails on which batches of `ready` found no room, a bit each.
+    /// Bit set of the rails on which batches of `ready` found no room.
     stuck: u64,
     spare: Vec<Vec<u8>>,
     counters: SendCounters,
-    /// The last that failed for good.
+    /// Last permanent failure.
     failure: Option<SendError>,
 }
 
@@ -116,37 +117,37 @@ impl Outbound {
         self.counters
     }
 
-    /// Batches wait for room.
+    /// Returns true if batches wait for room.
     pub(crate) fn is_stuck(&self) -> bool {
         self.stuck != 0
     }
 
-    /// There is room nowhere, or too much waits for it: nothing but control packets should be added meanwhile. Where one of
-    /// several rails is slower than what is sent on it, the others go on.
+    /// Returns true if no rail has room, or if too many batches wait. Only control packets should be added then. If
+    /// one of several rails is slower than its traffic, the others continue.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.stuck.count_ones() as usize >= self.rails || self.ready.len() > MOST_WAITING
     }
 
-    /// Where the batch of a path is looked up.
+    /// Returns the index of a path's batch in `of_path`.
     #[inline]
     fn slot(&self, lane: Lane) -> usize {
         lane.rail.index() * self.paths + lane.path.index()
     }
 
-    /// What the system last said that no retry mends.
+    /// Returns the last error of the system that no retry can resolve.
     pub(crate) fn last_error(&self) -> Option<SendError> {
         self.failure
     }
 
-    /// Adds a packet of `len` bytes, which `write` writes; it may refuse by returning false.
+    /// Adds a packet of `len` bytes, which `write` writes. `write` may refuse by returning false.
     #[inline]
     pub(crate) fn add(&mut self, target: Target, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
         let slot = self.slot(target.lane);
         let index = match self.of_path[slot] {
             Some(index) if self.filling[usize::from(index)].takes(&target, len, self.limits) => index,
             Some(index) => {
-                // The path's batch leaves, and another takes its place.
+                // The path's batch is complete, and a fresh one takes its place.
                 let fresh = self.fresh(target, len);
                 let full = std::mem::replace(&mut self.filling[usize::from(index)], fresh);
                 self.finish(full);
@@ -174,13 +175,14 @@ impl Outbound {
         }
     }
 
-    /// Whether something leaves for this peer on this path anyway.
+    /// Returns true if a packet for this peer is about to leave on this path.
     fn leaves_for(&self, lane: Lane) -> bool {
         let open = self.of_path[self.slot(lane)].map(|index| &self.filling[usize::from(index)]);
         open.is_some_and(|batch| batch.leaves_for(lane))
     }
 
-    /// On which path, this one if possible, something leaves for a peer anyway.
+    /// Returns a lane on which a packet for the same peer is about to leave: `lane` itself if possible, otherwise
+    /// another path of the same rail.
     pub(crate) fn lane_along(&self, lane: Lane) -> Option<Lane> {
         if self.leaves_for(lane) {
             return Some(lane);
@@ -192,9 +194,9 @@ impl Outbound {
             .map(|(_, lane)| lane)
     }
 
-    /// Adds a packet for which no congestion codepoint is asked: it goes along with the batch that leaves for the same
-    /// peer on the same path, if there is one. An answer so rides with data, and both are one system call here and one
-    /// wake-up there.
+    /// Adds a packet without a required congestion codepoint. It joins the batch that leaves for the same peer on the
+    /// same path, if there is one. An answer thus shares a batch with data: one system call here, and one wake-up at
+    /// the peer.
     pub(crate) fn add_along(
         &mut self,
         lane: Lane,
@@ -215,7 +217,7 @@ impl Outbound {
         }
     }
 
-    /// Sends all that was added, in the order in which it was, as far as there is room.
+    /// Sends everything that was added, in order, as far as there is room.
     pub(crate) fn flush<B: Backend>(&mut self, backend: &mut B) {
         for index in 0..self.filling.len() {
             let batch = std::mem::replace(&mut self.filling[index], Batch::EMPTY);
@@ -248,7 +250,7 @@ impl Outbound {
         }
     }
 
-    /// Nothing more comes into a batch.
+    /// Completes a batch: nothing more is added to it.
     fn finish(&mut self, mut batch: Batch) {
         if batch.segments == 0 {
             return self.recycle(batch.bytes);
@@ -257,7 +259,7 @@ impl Outbound {
         self.ready.push_back(batch);
     }
 
-    /// Gives the batch back if there is no room for it.
+    /// Sends a batch. Returns it if there is no room.
     fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
         let Target { lane: Lane { to, rail, path }, ecn, .. } = batch.target;
         let bytes = &batch.bytes[..batch.len];
@@ -312,23 +314,23 @@ impl Batch {
         bytes: Vec::new(),
     };
 
-    /// Whether it has something for this peer.
+    /// Returns true if the batch has a packet for this peer.
     fn leaves_for(&self, lane: Lane) -> bool {
         self.target.lane.to == lane.to && self.segments > 0
     }
 
-    /// Whether a packet of `len` bytes may follow those it has.
+    /// Returns true if a packet of `len` bytes can follow the others.
     #[inline]
     fn takes(&self, target: &Target, len: usize, limits: Limits) -> bool {
         self.target == *target
             && len <= self.segment_bytes
-            // A short one ends a batch.
+            // A short packet ends a batch.
             && self.len == self.segments * self.segment_bytes
             && self.segments < limits.batch_segments
             && self.len + len <= limits.batch_bytes
     }
 
-    /// Makes the ends of all packets that have none yet.
+    /// Writes the trailers of all packets that have none yet.
     fn end_packets(&mut self) {
         if self.target.ends == Ends::Crc {
             sum::write(&mut self.bytes[self.ended..self.len], self.segment_bytes);
@@ -336,7 +338,8 @@ impl Batch {
         self.ended = self.len;
     }
 
-    /// Whether a packet longer than the only one it has may go before that, as the short one must be the last.
+    /// Returns true if a packet longer than the only packet of the batch can be put before it, as the shorter one
+    /// must be the last.
     fn takes_in_front(&self, len: usize, limits: Limits) -> bool {
         self.segments == 1
             && len > self.segment_bytes
@@ -363,7 +366,7 @@ mod tests {
     use super::*;
     use crate::backend::{Arrivals, Received, Wait, Waker};
 
-    /// Takes batches while it has room, but none from the second rail while that is full.
+    /// Accepts batches while it has room, but none of the second rail while that is full.
     #[derive(Default)]
     struct Sink {
         room: usize,
@@ -427,7 +430,7 @@ mod tests {
         assert_eq!(
             sink.sent,
             [
-                // Full ones first, then the paths in the order in which they came up.
+                // Full batches first, then the paths in the order of their first packet.
                 (0, 20, joined(&[(1, 20), (3, 20), (4, 5)])),
                 (1, 10, joined(&[(2, 10)])),
                 (0, 20, joined(&[(5, 20)])),
@@ -475,7 +478,7 @@ mod tests {
         outbound.flush(&mut sink);
         assert_eq!(bytes(&sink), [2, 4, 1, 3, 5], "in their order");
         assert!(!outbound.is_stuck());
-        // Both are without room.
+        // Neither rail has room.
         sink.room = 0;
         add(&mut outbound, 0, 0, 6);
         add(&mut outbound, 1, 0, 7);
@@ -493,7 +496,7 @@ mod tests {
     #[test]
     fn an_answer_goes_along_with_data_of_its_path() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 99, ..Sink::default() });
-        // Longer than the data, shorter, and where there is none.
+        // Longer than the data, shorter, and on a path without data.
         add(&mut outbound, 0, 10, 1);
         add_along(&mut outbound, 0, 15, 2);
         add(&mut outbound, 1, 20, 3);
@@ -525,7 +528,7 @@ mod tests {
         add(&mut outbound, 2, 10, 5);
         outbound.add_along(target(2).lane, Ends::AsWritten, 20, |_| false);
         add(&mut outbound, 2, 10, 6);
-        // Another peer's data is nothing to go along with.
+        // Data of another peer is no batch to join.
         add(&mut outbound, 3, 20, 7);
         let other = Lane { to: "10.0.0.2:5".parse().unwrap(), ..target(3).lane };
         outbound.add_along(other, Ends::AsWritten, 10, |_| true);

@@ -1,4 +1,4 @@
-//! What a transport service adds to the loop.
+//! Interface between the loop and a transport service.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -14,38 +14,38 @@ use crate::backend::{Backend, Rail, Received};
 use crate::shared::Shared;
 use crate::sum;
 
-/// Commands one turn takes, so that arrivals are not kept waiting.
+/// Largest number of commands that one turn takes, so that arrivals do not wait.
 const COMMANDS_A_TURN: usize = 256;
-/// Packets of a turn; arrivals are looked at in between.
+/// Largest number of packets that one turn sends; arrivals are checked in between.
 const PACKETS_A_TURN: usize = 256;
-/// Packets between two looks at the clock: those of a batch leave at one time anyway.
+/// Number of packets between two readings of the clock: the packets of a batch leave at the same time anyway.
 const PACKETS_A_LOOK: usize = 32;
 
-/// When the application's hook is called.
+/// Time at which the application's hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenToCall {
-    /// As soon as the application can be told.
+    /// At once when there are events for it.
     Now,
-    /// Not while a request is being posted: who posts may hold what the hook wants to have.
+    /// Not while a request is being posted: the posting thread may hold a lock that the hook needs.
     NextTurn,
 }
 
-/// Where a datagram comes from, and where it has arrived.
+/// Origin of a datagram, and the socket at which it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whence {
     pub(crate) from: SocketAddr,
     pub(crate) rail: Rail,
-    /// At the port of this path, or, `None`, where peers usually reach this end.
+    /// Path at whose port it arrived; `None`: the port at which peers usually reach this end.
     pub(crate) at: Option<PathId>,
 }
 
-/// A transport service with its peers, on sockets. The loop calls it; what it does the same way for every service it does
-/// itself, in the methods that have bodies.
+/// A transport service with its peers, on sockets. The loop calls the required methods. The provided methods are the
+/// parts that are the same for all services.
 pub(crate) trait Service: Send + Sized {
-    /// What is said beside packets comes by another way than the backend, which is looked at in each turn.
+    /// True if control messages travel on a side channel instead of the backend, so that each turn must check it.
     const HAS_SIDE_CHANNEL: bool;
     type Transport: Transport;
-    /// What the application asks for, and what it is handed.
+    /// Request of the application, and item handed to the application.
     type Command;
     type Handed;
 
@@ -54,7 +54,8 @@ pub(crate) trait Service: Send + Sized {
     fn shared(&self) -> &Arc<Shared<Self::Command, Self::Handed>>;
     fn transport(&self) -> &Self::Transport;
 
-    /// A datagram has arrived. `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
+    /// Processes an arrived datagram. `residue`: CRC tag of an intact unprotected frame. Returns `None` if the
+    /// datagram is refused.
     fn on_datagram(
         &mut self,
         now: Time,
@@ -63,40 +64,42 @@ pub(crate) trait Service: Send + Sized {
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()>;
-    /// Carries out what the application asks for.
+    /// Carries out a request of the application.
     fn carry_out(&mut self, command: Self::Command);
-    /// Goes on with handshakes, and with what is said beside packets. Returns whether there was anything to do.
+    /// Advances handshakes and the side channel. Returns true if there was anything to do.
     fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool;
-    /// What time brings: timers, silent peers. Tells the application, and returns whether it did.
+    /// Handles timers and silent peers. Returns true if there were events for the application.
     fn look_after(&mut self, now: Time) -> bool;
-    /// Tells the application what the transport has to say. Returns whether it had anything.
+    /// Delivers the transport's events to the application. Returns true if there were any.
     fn tell(&mut self) -> bool;
-    /// Puts the transport's next packet, if there is one, into a batch, or keeps it to go along with others.
+    /// Writes the transport's next packet, if there is one, into a batch, or holds it so that it can share one with
+    /// others.
     fn send_one(&mut self, now: Time, gate: Gate) -> bool;
-    /// All packets of a turn have been put where they belong. `told`: the application has just been told something.
+    /// Called when all packets of a turn are in their batches. `told`: the application has just received events.
     fn sent_all(&mut self, told: bool);
-    /// Until when packets are held back, if any are.
+    /// Returns the time until which packets are held, or `None` if there are none.
     fn held_until(&self) -> Option<Time>;
-    /// Sends what is held back.
+    /// Sends held packets.
     fn flush_held<B: Backend>(&mut self, backend: &mut B);
-    /// Whether a timer is due for which packets count as lost.
+    /// Returns true if a timer is due after which packets count as lost.
     fn is_loss_due(&self) -> bool;
     fn next_timer(&self) -> Option<Time>;
-    /// What follows is the work of no peer, until one is named.
+    /// Marks the following work as that of no peer, until a peer is named.
     fn act_for_nobody(&mut self);
-    /// A bug has struck, which says so much. The peer at work loses what is under way. False: no peer was.
+    /// Gives up the peer at work after a panic with the message `bug`: its outstanding work fails. Returns false if
+    /// no peer was at work.
     fn give_up_acting(&mut self, bug: &str) -> bool;
-    /// Whether the loop is to end, and no peer is left that is yet to hear of it.
+    /// Returns true if the loop is to end and no peer needs to be informed any more.
     fn has_left(&self) -> bool {
         self.io().stop_by.is_some()
     }
-    /// Fails all that is under way: the loop has ended.
+    /// Fails all outstanding work, since the loop has ended.
     fn abandon(&mut self);
 
-    /// Does something in which each step is the work of one peer. `None` after a panic: that peer has been given up, and
-    /// no other notices. Where no peer was at work the bug is the loop's own, and the panic goes on: the loop ends, and says
-    /// why.
-    // Costs what a call costs: nothing is set up for a panic that does not come.
+    /// Runs work each step of which belongs to one peer. Returns `None` after a panic: that peer has been given up,
+    /// and others are not affected. If no peer was at work, the bug is the loop's own. The panic then continues, and
+    /// the loop ends with an error.
+    // The cost is that of a call: nothing is set up in advance for a panic.
     #[inline]
     fn contain<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.act_for_nobody();
@@ -114,12 +117,12 @@ pub(crate) trait Service: Send + Sized {
         }
     }
 
-    /// Takes what the application asks for, so much of it that arrivals are not kept waiting. Returns whether there was anything.
+    /// Takes the application's requests, but only so many that arrivals do not wait. Returns true if there were any.
     fn take_commands(&mut self) -> bool {
         self.take_some_commands(COMMANDS_A_TURN)
     }
 
-    /// Takes at most so many commands.
+    /// Takes at most `most` commands.
     fn take_some_commands(&mut self, most: usize) -> bool {
         let mut any = false;
         for _ in 0..most {
@@ -133,7 +136,7 @@ pub(crate) trait Service: Send + Sized {
         any
     }
 
-    /// Where something has happened, the application's hook looks at it, and what it asks for is done before anything else.
+    /// Calls the application's hook if there are events, and carries out its requests before anything else.
     fn call_hook(&mut self) {
         let Some(result) = self.shared().call_hook() else { return };
         if let Err(panic) = result {
@@ -143,22 +146,22 @@ pub(crate) trait Service: Send + Sized {
         self.take_waiting_commands();
     }
 
-    /// Takes all that the application has asked for until now.
+    /// Takes all requests that the application has made so far.
     fn take_waiting_commands(&mut self) {
         let asked = self.shared().commands.len();
         self.take_some_commands(asked);
     }
 
-    /// Datagrams have arrived.
+    /// Processes arrived datagrams.
     fn on_received(&mut self, received: Received<'_>) {
-        // A packet may use memory whose key the application gave to the peer by other means than this device, after it had asked
-        // for the memory to be opened. So what was asked for before the packet arrived is done before the packet is.
+        // A packet may use memory whose key the application passed to the peer outside this device, after it had
+        // requested the registration. Requests made before the packet arrived are therefore carried out first.
         if !self.shared().commands.is_empty() {
             self.take_waiting_commands();
         }
         let io = self.io_mut();
-        // When they arrived, if the kernel says so, rather than when the loop got round to them; but never before what
-        // the transport was told last.
+        // Arrival time according to the kernel, if known, and not the time at which the loop got to the packets. It
+        // never precedes the time last given to the transport.
         let at = match received.age_ns {
             Some(age_ns) => io.clock.ago(age_ns),
             None => io.clock.now(),
@@ -170,7 +173,7 @@ pub(crate) trait Service: Send + Sized {
         let marked = u64::from(received.ecn == Ecn::Experienced);
         for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
             let residues = sum::residues(frames, each);
-            // From where it goes on if one of them is the undoing of its peer.
+            // Position at which processing continues if a frame causes a panic.
             let mut next = 0;
             while next < frames.len() {
                 self.contain(|service| {
@@ -182,7 +185,7 @@ pub(crate) trait Service: Send + Sized {
                         let io = service.io_mut();
                         io.counts.received_datagrams += 1;
                         io.counts.marked_datagrams += marked;
-                        // Anew for each: what one of them releases is stamped with a later time.
+                        // Read again for each frame: data that a frame releases is stamped with a later time.
                         let now = io.now;
                         if service.on_datagram(now, whence, received.ecn, frame, residue).is_none() {
                             service.io_mut().counts.refused_datagrams += 1;
@@ -193,24 +196,24 @@ pub(crate) trait Service: Send + Sized {
         }
     }
 
-    /// After every input, all outputs.
+    /// Produces all outputs after an input.
     fn after_input<B: Backend>(&mut self, backend: &mut B, hook: WhenToCall) -> Left {
         self.io_mut().tick();
         let mut active = self.contain(|service| service.go_on(backend)).unwrap_or(true);
         let now = self.io().now;
-        // The application hears first: it has work to do, too.
+        // The application receives its events first, so that it can work in parallel.
         let told = self.contain(|service| service.look_after(now)).unwrap_or(true);
         active |= told;
         match hook {
             WhenToCall::Now => self.call_hook(),
             WhenToCall::NextTurn => {}
         }
-        // After a panic there is more, of others.
+        // After a panic, other peers may have more to send.
         let (packets, left) =
             self.contain(|service| service.collect(PACKETS_A_TURN)).unwrap_or((1, Left::More));
         self.contain(|service| service.sent_all(told));
         self.io_mut().outbound.flush(backend);
-        // Sending may end something, too.
+        // Sending may produce events, too.
         active |= self.contain(Self::tell).unwrap_or(true);
         match left {
             _ if packets > 0 => left,
@@ -219,7 +222,7 @@ pub(crate) trait Service: Send + Sized {
         }
     }
 
-    /// Takes packets of the transport, at most so many.
+    /// Takes at most `most` packets from the transport.
     fn collect(&mut self, most: usize) -> (usize, Left) {
         let mut now = self.io().now;
         let mut packets = 0;
@@ -244,7 +247,7 @@ pub(crate) trait Service: Send + Sized {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it does not say what")

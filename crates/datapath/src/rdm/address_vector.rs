@@ -1,4 +1,4 @@
-//! Peers by number and by address: the address vector of an endpoint.
+//! The address vector of an endpoint: peers by number and by address.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,24 +9,24 @@ use pathweave_transport::rd::MAX_RD_OUTSTANDING;
 use super::error::PeerError;
 use crate::shared::{Room, lock};
 
-/// Peers that may be passing through at a time: as many as may be known, but no fewer and no more than these.
+/// Bounds on the number of peers in transit. Within them it equals the limit of known peers.
 const LEAST_PASSING: usize = 64;
 pub(super) const MOST_PASSING: usize = 4_096;
 
-/// A peer of an endpoint, as [`RdmEndpoint::insert`](super::RdmEndpoint::insert) and completions name it.
+/// A peer of an endpoint, as [`RdmEndpoint::insert`](super::RdmEndpoint::insert) and completions return it.
 ///
-/// It has the peer's address in it, and so means the same for ever: whether the endpoint knows the peer now, has forgotten it
-/// since, or was told to [remove](super::RdmEndpoint::remove) it. Who uses it again makes the peer known again.
+/// It contains the peer's address and therefore stays valid, even after the endpoint has forgotten or
+/// [removed](super::RdmEndpoint::remove) the peer. Using it again inserts the peer again.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
     address: SocketAddr,
-    /// Its place in the address vector, if it still has one.
+    /// Index in the address vector, valid while the generation matches.
     pub(super) index: u32,
     pub(super) generation: u32,
 }
 
 impl Peer {
-    /// Its address.
+    /// Returns the peer's address.
     pub fn address(self) -> SocketAddr {
         self.address
     }
@@ -62,11 +62,11 @@ impl std::fmt::Display for Peer {
     }
 }
 
-/// What the application's threads and the loop know of a peer.
+/// State of a peer that the application's threads and the loop share.
 #[derive(Debug)]
 pub(super) struct PeerEntry {
     pub(super) peer: Peer,
-    /// Messages that may yet be posted to it before others are done.
+    /// Number of messages that may still be posted to it before others complete.
     pub(super) room: Room,
 }
 
@@ -76,8 +76,8 @@ impl PeerEntry {
     }
 }
 
-/// All peers: those that are known, as many as there may be, and besides, bounded apart, those that are only passing through,
-/// on their way in (an association is being agreed on) or out (it is being given up).
+/// All peers of an endpoint: known peers, up to a limit, and peers in transit with a separate bound. A peer is in
+/// transit while its association is being negotiated, or while it is being retired.
 #[derive(Debug)]
 pub(super) struct AddressVector {
     pages: Mutex<Pages>,
@@ -125,7 +125,7 @@ impl Pages {
         entry
     }
 
-    /// Whether a peer is passing through from now on.
+    /// Sets whether a peer is in transit.
     fn set_passing(&mut self, index: u32, passing: bool) {
         if let Some(slot) = self.slots.get_mut(index as usize).filter(|slot| slot.entry.is_some())
             && slot.passing != passing
@@ -137,13 +137,13 @@ impl Pages {
 }
 
 impl AddressVector {
-    /// For an endpoint at `local`, of at most `limit` known peers.
+    /// `local`: address of the endpoint. `limit`: largest number of known peers.
     pub(super) fn new(local: SocketAddr, limit: usize) -> Self {
         let most_passing = limit.clamp(LEAST_PASSING, MOST_PASSING);
         AddressVector { pages: Mutex::default(), limit, most_passing, family: local }
     }
 
-    /// The peer of this address, who is made known if need be.
+    /// Returns the peer with this address; inserts it if necessary.
     pub(super) fn insert(&self, address: SocketAddr) -> Result<Arc<PeerEntry>, PeerError> {
         if address.is_ipv4() != self.family.is_ipv4() {
             return Err(PeerError::Family { peer: address, local: self.family });
@@ -162,7 +162,8 @@ impl AddressVector {
         Ok(entry)
     }
 
-    /// The peer of this address, who asks for an association; passing through if it was not known. `None`: too many are.
+    /// Returns the peer with this address, which requests an association. An unknown peer is added as in transit;
+    /// `None` if there are too many of those.
     pub(super) fn meet(&self, address: SocketAddr) -> Option<Arc<PeerEntry>> {
         let mut pages = lock(&self.pages);
         if let Some((_, entry)) = pages.find(address) {
@@ -171,12 +172,12 @@ impl AddressVector {
         (pages.passing < self.most_passing).then(|| pages.add(address, true))
     }
 
-    /// A peer is known, and no longer passing through.
+    /// Marks a peer as known, and no longer in transit.
     pub(super) fn confirm(&self, index: u32) {
         lock(&self.pages).set_passing(index, false);
     }
 
-    /// A peer is on its way out. False if there are too many of those.
+    /// Marks a peer as in transit because it is being retired. Returns false if there are too many.
     pub(super) fn dismiss(&self, index: u32) -> bool {
         let mut pages = lock(&self.pages);
         let room = pages.passing < self.most_passing;
@@ -190,7 +191,7 @@ impl AddressVector {
         lock(&self.pages).slots.get(index as usize).is_some_and(|slot| slot.passing)
     }
 
-    /// A peer by its name.
+    /// Returns a peer by its name.
     pub(super) fn get(&self, peer: Peer) -> Option<Arc<PeerEntry>> {
         let pages = lock(&self.pages);
         let entry = pages.slots.get(peer.index as usize)?.entry.as_ref()?;
@@ -198,17 +199,18 @@ impl AddressVector {
         same.then(|| entry.clone())
     }
 
-    /// A peer by its address.
+    /// Returns a peer by its address.
     pub(super) fn find(&self, address: SocketAddr) -> Option<Arc<PeerEntry>> {
         lock(&self.pages).find(address).map(|(_, entry)| entry.clone())
     }
 
-    /// Takes a peer out, unless its entry is held by more than the `holders` that the caller knows of. True if it is out.
+    /// Removes a peer, unless its entry is held by more than the `holders` that the caller knows of. Returns true if
+    /// it was removed.
     pub(super) fn remove(&self, index: u32, holders: usize) -> bool {
         let mut pages = lock(&self.pages);
         let pages = &mut *pages;
         let Some(slot) = pages.slots.get_mut(index as usize) else { return false };
-        // It can be taken hold of through the lock only. One is the address vector's own.
+        // New references can be taken under the lock only. One reference is the address vector's own.
         let Some(entry) = slot.entry.take_if(|entry| Arc::strong_count(entry) <= holders + 1) else {
             return false;
         };
@@ -219,18 +221,18 @@ impl AddressVector {
         true
     }
 
-    /// Peers that are known.
+    /// Returns the known peers.
     pub(super) fn known(&self) -> Vec<Arc<PeerEntry>> {
         let pages = lock(&self.pages);
         pages.slots.iter().filter(|slot| !slot.passing).filter_map(|slot| slot.entry.clone()).collect()
     }
 
-    /// There are as many as there may be.
+    /// Returns true if there are as many known peers as permitted.
     pub(super) fn is_full(&self) -> bool {
         lock(&self.pages).known() >= self.limit
     }
 
-    /// There are more than there may be: some were to go, and did not.
+    /// Returns true if there are more known peers than permitted, because some returned while being retired.
     pub(super) fn is_crowded(&self) -> bool {
         lock(&self.pages).known() > self.limit
     }
@@ -239,15 +241,15 @@ impl AddressVector {
         self.limit
     }
 
-    /// How many are known.
+    /// Returns the number of known peers.
     pub(super) fn len(&self) -> usize {
         lock(&self.pages).known()
     }
 }
 
-/// Bytes a peer costs here.
+/// Bytes of state of a peer here.
 pub(super) const BYTES_A_PEER: usize = size_of::<Slot>()
-    // The counts of an `Arc`, the entry, and its place in the map, which is at most half empty and has a control byte.
+    // The counts of an `Arc`, the entry, and its slot in the map, which is at most half empty and has a control byte.
     + 2 * size_of::<usize>()
     + size_of::<PeerEntry>()
     + 2 * (size_of::<(SocketAddr, u32)>() + 1);
@@ -299,7 +301,7 @@ mod tests {
         assert!(addresses.remove(passing[5], 0) && addresses.meet(address(200)).is_some());
     }
 
-    /// Ten thousand come and go: there are never more slots than some of them at a time.
+    /// Ten thousand peers come and go: the number of slots never exceeds the number present at the same time.
     #[test]
     fn churn_leaves_nothing_behind() {
         let addresses = AddressVector::new(address(1), 4);

@@ -1,4 +1,4 @@
-//! What an application uses.
+//! Application interface of reliable datagrams.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,33 +20,34 @@ use crate::event_loop::Drive;
 use crate::region::Slice;
 use crate::shared::{Answer, Room};
 
-/// Messages of an endpoint that may be under way or not taken out, and as many receives.
+/// Largest number of messages of an endpoint that are outstanding or whose completions have not been taken; the same
+/// for receives.
 const QUEUE_DEPTH: u32 = 1 << 20;
 
-/// A reliable datagram endpoint: messages to and from any number of peers, over one set of sockets, in the manner of
+/// A reliable datagram endpoint: messages to and from any number of peers over one set of sockets, similar to
 /// libfabric's `FI_EP_RDM`.
 ///
-/// Peers are named by address ([`insert`](RdmEndpoint::insert)); keys are agreed on with each when the first message
-/// goes there, or comes from there. A message arrives whole and once, in the receive that its place among its source's
-/// messages gives it: receives are taken in the order in which they were posted, those for one peer before those for
-/// any. A request's memory belongs to the network until its completion. Methods may be called from any thread. The
-/// endpoint closes when it is dropped, and completes nothing after that; wait for the completions of what matters first.
+/// Peers are named by address ([`insert`](RdmEndpoint::insert)). Keys are negotiated with each peer when the first
+/// message goes to it or comes from it. A message is delivered exactly once, into the receive that corresponds to its
+/// position among its source's messages. Receives are taken in the order of posting, those for one peer before those
+/// for any. A request's memory belongs to the network until its completion. Methods may be called from any thread.
+/// The endpoint closes when it is dropped, and completes nothing after that. Wait for the completions you need before
+/// you drop it.
 ///
-/// Bytes of a peer, while nothing is on the way: [`RdmEndpoint::BYTES_A_PEER`], whatever the number of paths.
+/// State of an idle peer, in bytes: [`RdmEndpoint::BYTES_A_PEER`], whatever the number of paths.
 pub struct RdmEndpoint {
     shared: Arc<EndpointShared>,
     rooms: Arc<Rooms>,
     addresses: Arc<AddressVector>,
     driver: Driver,
     local: SocketAddr,
-    /// Bytes of the longest message.
+    /// Largest length of a message, in bytes.
     most_message_bytes: u64,
 }
 
 impl RdmEndpoint {
-    /// Bytes an endpoint keeps for each peer while nothing is missing or on the way: the two halves of its flow, keys
-    /// and replay windows of two sequences of packets, and its places in tables. What cryptography allocates by itself
-    /// is not counted.
+    /// Bytes of state for each idle peer: both halves of its flow, keys and replay windows of two packet number
+    /// sequences, and its slots in tables. Memory that the cryptography library allocates is not counted.
     pub const BYTES_A_PEER: usize = super::BYTES_A_PEER;
 
     /// Opens an endpoint over UDP sockets, with a TCP port for the side channel.
@@ -60,7 +61,7 @@ impl RdmEndpoint {
         RdmEndpoint::start(config, backend)
     }
 
-    /// Opens an endpoint over whatever carries packets; the side channel is TCP all the same.
+    /// Opens an endpoint over another backend. The side channel still uses TCP.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -83,13 +84,12 @@ impl RdmEndpoint {
         Ok(RdmEndpoint { shared, rooms, addresses, driver, local, most_message_bytes })
     }
 
-    /// Where peers reach it.
+    /// Returns the address at which peers reach the endpoint.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Makes a peer known, if it is not. Nothing is sent. Where there are as many as there may be, one that is idle makes
-    /// room for it.
+    /// Inserts a peer, if it is not known. Sends nothing. If the limit of peers is reached, an idle one makes room.
     ///
     /// # Errors
     /// [`PeerError`].
@@ -109,14 +109,14 @@ impl RdmEndpoint {
         }
     }
 
-    /// Peers it knows; `None` once its loop has ended.
+    /// Returns the known peers; `None` once the loop has ended.
     pub fn peers(&self) -> Option<Vec<RdmPeer>> {
         let answer = Arc::new(Mutex::new(None));
         self.answer(Command::Peers { answer: answer.clone() }, &answer).ok()
     }
 
-    /// Forgets a peer: messages to it, and receives for it alone, complete as flushed. If it speaks again, or its name is
-    /// used again, it is known again.
+    /// Removes a peer: messages to it, and receives for it alone, complete as flushed. If it sends again, or its name
+    /// is used again, it is known again.
     pub fn remove(&self, peer: Peer) {
         if let Some(peer) = self.addresses.get(peer) {
             let answer = Arc::new(Mutex::new(None));
@@ -124,7 +124,7 @@ impl RdmEndpoint {
         }
     }
 
-    /// Agrees on keys with a peer, if there are none, so that what is wrong is known before a message is sent.
+    /// Negotiates keys with a peer, if there are none, so that errors show before a message is sent.
     ///
     /// # Errors
     /// [`ConnectError`], at the latest after the configured `connect_timeout`.
@@ -135,13 +135,15 @@ impl RdmEndpoint {
         self.answer(command, &answer).map_err(ConnectError::DeviceClosed)?
     }
 
-    /// Bytes of the longest message: 4 GiB, or with an `mtu_payload` of less than 512 bytes as many as 2^23 packets carry.
+    /// Returns the largest length of a message in bytes: 4 GiB, or the payload of 2^23 packets if `mtu_payload` is
+    /// less than 512 bytes.
     pub fn most_message_bytes(&self) -> u64 {
         self.most_message_bytes
     }
 
-    /// SEND: the bytes go to a receive of the peer. Where there is neither a receive nor room, the message waits here,
-    /// with those posted after it for this peer, until there is, or the peer is given up; waiting is no error.
+    /// SEND: transfers the bytes into a receive of the peer. If the peer has neither a receive nor room, the message
+    /// waits here, with those posted after it for this peer, until there is one or the peer is given up. Waiting is
+    /// not an error.
     ///
     /// # Errors
     /// [`RdmPostError`]; nothing was posted then.
@@ -162,7 +164,7 @@ impl RdmEndpoint {
         Ok(())
     }
 
-    /// RECV: room for one message of any peer.
+    /// RECV: posts a receive for one message of any peer.
     ///
     /// # Errors
     /// [`RdmPostError`]; nothing was posted then.
@@ -170,8 +172,8 @@ impl RdmEndpoint {
         self.receive(None, wr_id, into)
     }
 
-    /// RECV: room for one message of this peer. A peer is known by its address: what a process there has sent without
-    /// a receive comes before what its successor sends.
+    /// RECV: posts a receive for one message of this peer. A peer is identified by its address: stored messages of an
+    /// earlier process there come before those of its successor.
     ///
     /// # Errors
     /// [`RdmPostError`]; nothing was posted then.
@@ -192,7 +194,7 @@ impl RdmEndpoint {
         known.map_or_else(|| self.meet(peer.address()).map_err(|why| RdmPostError::Peer { peer, why }), Ok)
     }
 
-    /// The next completion, if there is one.
+    /// Returns the next completion, if there is one. Drives the loop if callers do so.
     pub fn poll(&self) -> Option<RdmCompletion> {
         if let Some(completion) = self.take() {
             return Some(completion);
@@ -201,7 +203,8 @@ impl RdmEndpoint {
         self.take()
     }
 
-    /// The next completion, if there is one, without turning the loop: for [`wait_until`](RdmEndpoint::wait_until).
+    /// Returns the next completion, if there is one, without driving the loop: for use in
+    /// [`wait_until`](RdmEndpoint::wait_until).
     pub fn take(&self) -> Option<RdmCompletion> {
         let completion = self.shared.handed.pop()?;
         let room = match completion.opcode {
@@ -212,16 +215,16 @@ impl RdmEndpoint {
         Some(completion)
     }
 
-    /// The next completion, waiting for it.
+    /// Waits for the next completion and returns it.
     ///
     /// # Errors
-    /// [`WaitError`] when none has come within `timeout`, or the endpoint has failed.
+    /// [`WaitError`] if none has come within `timeout`, or if the endpoint has failed.
     pub fn wait(&self, timeout: Duration) -> Result<RdmCompletion, WaitError> {
         self.wait_until(timeout, || self.take())?.ok_or(WaitError::Timeout(timeout))
     }
 
-    /// Waits until `ready` gives something; `None` after `timeout`. It is asked whenever something may have happened, and
-    /// may only look, with [`take`](RdmEndpoint::take).
+    /// Waits until `ready` returns a value; returns `None` after `timeout`. `ready` is called whenever something may
+    /// have happened. It may only look for completions, with [`take`](RdmEndpoint::take).
     ///
     /// # Errors
     /// [`WaitError::DeviceClosed`].
@@ -234,12 +237,12 @@ impl RdmEndpoint {
         self.driver.wait(&self.shared, deadline, ready).map_err(WaitError::DeviceClosed)
     }
 
-    /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving)).
+    /// Drives the loop once, if callers drive it ([`Driving::Caller`](crate::Driving)).
     pub fn progress(&self) {
         let _ = self.driver.nudge(&self.shared);
     }
 
-    /// What it has counted; `None` once its loop has ended.
+    /// Returns the endpoint's statistics; `None` once the loop has ended.
     pub fn stats(&self) -> Option<RdmStats> {
         let answer = Arc::new(Mutex::new(None));
         self.answer(Command::Stats { answer: answer.clone() }, &answer).ok()

@@ -1,4 +1,4 @@
-//! What a datagram endpoint is opened with.
+//! Configuration of a datagram endpoint.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,63 +8,67 @@ use pathweave_policy::Delivery;
 use crate::config::{ConfigError, DeviceConfig, check};
 use crate::scheme;
 
-/// Most peers an endpoint can know: a session number has 20 bits for them and for those that are passing through.
+/// Largest number of peers of an endpoint. A session number has 20 bits, which peers in transit share.
 pub(super) const MAX_PEERS: usize = (1 << 20) - super::address_vector::MOST_PASSING;
 
-/// What a datagram endpoint is opened with. Start with [`RdmConfig::new`] and change what you like.
+/// Configuration of a datagram endpoint. Start with [`RdmConfig::new`] and change fields as needed.
 #[derive(Clone, Debug)]
 pub struct RdmConfig {
-    /// Sockets, loop, protection and times, as of a device for connections. Its `scheme` is one of datagrams: `erd`
-    /// unless changed, which slows down for each destination whose packets switches mark; `erd` sends at `line_rate`
-    /// whatever the network does, as published. Its `mtu_payload` must be the same at both ends; its `max_connections`
-    /// say nothing here. `base_rtt` and `host_delay` together are the round-trip time in which the period of the scan is
-    /// measured. A peer of which something is awaited and that says nothing for `peer_timeout`, although it is asked, is
-    /// given up: messages to it fail, receives that one of its messages was on its way into wait for others.
+    /// Sockets, loop, protection and timeouts, as for a device with connections. These fields differ:
+    ///
+    /// - `scheme`: a datagram scheme. Default `erd`, which slows down for each destination whose packets switches
+    ///   mark. `erd-uncontrolled` sends at `line_rate` whatever the network does, as published.
+    /// - `mtu_payload`: must be the same at both ends.
+    /// - `max_connections`: not used.
+    /// - `base_rtt` and `host_delay`: their sum is the round-trip time, the unit of the scan's period.
+    /// - `peer_timeout`: a peer from which something is awaited, and which stays silent this long although it is
+    ///   probed, is given up. Messages to it fail. Receives that held its partial messages wait for other messages.
     pub device: DeviceConfig,
-    /// Order in which messages of one source are delivered. Default: as they become whole.
+    /// Order in which messages of one source are delivered. Default: as they become complete.
     pub delivery: Delivery,
-    /// Peers at a time, those included that have spoken first; 1 to 1,044,480. Where there are as many, those make room
-    /// that have nothing under way and have been silent longest; who asks while all others are busy is refused. Default
+    /// Largest number of peers at a time, including those that contacted this endpoint first; 1 to 1,044,480. When it
+    /// is reached, the peers that have been idle longest make room; a new peer is refused while none is idle. Default
     /// 16,384.
     pub max_peers: usize,
-    /// A peer with which nothing has been under way for so long is forgotten; when it or this end speaks again, keys are
-    /// agreed on anew. At least 10 ms. Default 300 s.
+    /// Time for which a peer must be idle before it is forgotten. When it or this end sends again, new keys are
+    /// negotiated. At least 10 ms. Default 300 s.
     pub peer_idle: Duration,
-    /// Bytes kept of messages for which no receive is posted yet. A message beyond them, and those its sender has posted
-    /// after it, wait at the sender until a receive is posted or there is room. Default 64 MiB.
+    /// Bound on bytes stored of messages for which no receive is posted yet. A message beyond the bound waits at its
+    /// sender, with those posted after it, until a receive is posted or there is room. Default 64 MiB.
     pub unexpected_bytes: usize,
-    /// Receives that messages of one peer may be on their way into at a time, 1 to 32,768; further messages of it wait at
-    /// their sender. So no peer that begins messages and never ends them takes all receives that are for anybody, if more
-    /// are posted. Default 1,024.
+    /// Largest number of incomplete messages of one peer that may occupy receives, 1 to 32,768; its further messages
+    /// wait at the sender. A peer that starts messages without completing them can thus not take all receives that
+    /// are for any peer, if more are posted. Default 1,024.
     pub receives_a_peer: usize,
-    /// TCP connections of the side channel at a time, 1 to 65,536; the one used least recently makes room. Default
-    /// 4,096.
+    /// Largest number of TCP connections of the side channel, 1 to 65,536; beyond it the least recently used one is
+    /// closed. Default 4,096.
     pub side_channels: usize,
-    /// A TCP connection that was not used for so long is closed, and made anew when needed. Default 10 s.
+    /// Time after which an unused TCP connection is closed; it is opened again when needed. At least 10 ms. Default
+    /// 10 s.
     pub side_idle: Duration,
-    /// Bytes that may wait for a TCP connection; beyond them it counts as broken. 1 KiB to 1 GiB, default 4 MiB.
+    /// Bytes that may be queued for a TCP connection; beyond them it counts as broken. 1 KiB to 1 GiB, default 4 MiB.
     pub side_buffer_bytes: usize,
 }
 
 impl RdmConfig {
-    /// Paths unless said otherwise: the paper's three or four.
+    /// Default number of paths: the paper uses three or four.
     pub const DEFAULT_PATHS: u16 = 4;
 
-    /// Scheme unless said otherwise: ERD with congestion control for each destination, of which the paper has none.
+    /// Default scheme: ERD with congestion control for each destination, of which the paper has none.
     pub const DEFAULT_SCHEME: &str = "erd";
 
-    /// The defaults: those of [`DeviceConfig::new`], but four paths and the scheme `erd`.
+    /// Returns the defaults: those of [`DeviceConfig::new`], but with four paths and the scheme `erd`.
     pub fn new(bind: SocketAddr) -> Self {
         RdmConfig::of(DeviceConfig::new(bind))
     }
 
-    /// An endpoint on loopback, unprotected: for tests and examples in one machine. Bound to another address it does not
-    /// open, unless [`DeviceConfig::unprotected`] says that it may.
+    /// Returns the configuration of an unprotected endpoint on loopback, for tests and examples on one machine. An
+    /// endpoint bound to another address does not open, unless [`DeviceConfig::unprotected`] permits it.
     pub fn loopback() -> Self {
         RdmConfig::of(DeviceConfig::loopback())
     }
 
-    /// With the sockets, loop and protection of `device`.
+    /// Returns the defaults with the sockets, loop and protection of `device`.
     fn of(device: DeviceConfig) -> Self {
         RdmConfig {
             device: DeviceConfig {
@@ -83,7 +87,7 @@ impl RdmConfig {
         }
     }
 
-    /// Names the first field that is wrong.
+    /// Checks all fields; the error names the first invalid one.
     ///
     /// # Errors
     /// [`ConfigError`].

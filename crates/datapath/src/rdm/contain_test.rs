@@ -1,4 +1,4 @@
-//! Bugs over the packets of one peer: others go on, byte by byte.
+//! Panics in the processing of one peer's packets: other peers continue, and their data is intact.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn a_bug_costs_the_peer_over_whose_packet_it_struck_and_no_other() {
     let open = || {
         let mut config = RdmConfig::loopback();
-        // Panics print where they come from, which takes a busy machine seconds: no peer is to be given up for that.
+        // A panic prints a backtrace, which takes seconds on a busy machine. No peer may be given up meanwhile.
         config.device.peer_timeout = PATIENCE;
         RdmEndpoint::open(config).expect("an endpoint")
     };
@@ -36,7 +36,7 @@ fn a_bug_costs_the_peer_over_whose_packet_it_struck_and_no_other() {
         assert!(start.elapsed() < PATIENCE, "nothing has struck");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // It says its message again, and again: a bug each time.
+    // The victim repeats its message, with a panic each time.
     exchange(2);
     drop(victim);
     exchange(3);

@@ -1,5 +1,5 @@
-//! Datagrams on the loop: what arrives, side messages, timers and requests go into the transport; packets, side messages and
-//! completions come out.
+//! Datagrams on the loop. Arrivals, side messages, timers and requests go into the transport; packets, side messages
+//! and completions come out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,13 +24,14 @@ use crate::backend::Backend;
 use crate::error::OpenError;
 use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
 
-/// Where the backend cannot wait for TCP, it is looked at so often.
+/// Polling interval of TCP if the backend cannot wait for it.
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
 
-/// How long the end of an endpoint waits at most for peers to have its last words: a timer of TCP and then some.
+/// Longest time for which a closing endpoint waits until peers have its last side messages: a TCP retransmission
+/// timeout and some margin.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Datagrams, as a service of the loop.
+/// The datagram service of the loop.
 pub(super) struct Core {
     pub(super) config: RdmConfig,
     pub(super) io: Io,
@@ -41,25 +42,25 @@ pub(super) struct Core {
     pub(super) inbox: Inbox,
     pub(super) handshakes: Handshakes,
     pub(super) lines: Lines,
-    /// Associations with something to say on the side channel.
+    /// Peers whose associations have side messages to send, by index.
     pub(super) talkers: Vec<u32>,
-    /// Peers whose messages wait for room here, in the order in which they began to.
+    /// Peers whose messages wait for room here, in order of arrival.
     pub(super) waiting: VecDeque<u32>,
-    /// Peers that have said something about being forgotten, by association.
+    /// Received Close and Closed messages that wait to be processed, by association.
     pub(super) leaving: Vec<(u32, Leave)>,
     pub(super) shared: Arc<EndpointShared>,
     pub(super) path_packets: Vec<u64>,
-    /// Packets dropped because no receive was posted and what may be kept was used up.
+    /// Packets dropped because no receive was posted and the store for such messages was full.
     pub(super) no_room_drops: u64,
-    /// When upkeep was done last.
+    /// Time of the last upkeep.
     pub(super) upkeep_at: Time,
-    /// Time is about to begin anew, and waits so long for peers to agree.
+    /// Deadline for peers to agree to the pending clock reset, if there is one.
     pub(super) renewing: Option<Time>,
-    /// Whose packet is being taken in.
+    /// Association whose packet is being processed.
     pub(super) acting: Option<u32>,
 }
 
-/// The loop of an endpoint without peers.
+/// Creates the loop of an endpoint, without peers.
 pub(super) fn open<B: Backend>(
     config: RdmConfig,
     mut backend: B,
@@ -71,7 +72,7 @@ pub(super) fn open<B: Backend>(
     let other = |text: String| system(io::Error::other(text));
     let mut first_association = [0; 4];
     getrandom::fill(&mut first_association).map_err(|error| other(error.to_string()))?;
-    // Of endpoints at one address, each has a port: so address and queue pair name one.
+    // Endpoints at one address have different ports, so address and queue pair identify an endpoint.
     let qp = QpNum(u32::from(local.port()));
     let rd = queue_pair(&config, qp)?;
     let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
@@ -169,7 +170,7 @@ impl Service for Core {
         None
     }
     fn flush_held<B: Backend>(&mut self, _backend: &mut B) {}
-    /// The scan: it takes what is not here for missing.
+    /// The scan declares packets missing that have not arrived.
     fn is_loss_due(&self) -> bool {
         self.rd.poll_timer().is_some_and(|due| due <= self.io.now)
     }
@@ -188,8 +189,9 @@ impl Service for Core {
     fn act_for_nobody(&mut self) {
         self.acting = None;
     }
-    /// The queue pair is one for all peers, so it cannot be dropped as that of a connection: the peer is removed from it, as
-    /// one that has not answered. Timers and what leaves are for all peers together, and no peer's work.
+    /// All peers share one queue pair, which cannot be dropped like that of a connection. The peer is removed from it
+    /// instead, like one that has not answered. Timers and transmissions serve all peers together, and count as no
+    /// peer's work.
     #[cold]
     fn give_up_acting(&mut self, bug: &str) -> bool {
         let Some(id) = self.acting.take() else { return false };
@@ -214,7 +216,7 @@ impl Service for Core {
 }
 
 impl Core {
-    /// Takes out what the transport has to tell, the application and peers. Returns whether there was anything.
+    /// Takes all events and side messages out of the transport. Returns true if there were any.
     pub(super) fn drain_outputs(&mut self) -> bool {
         let mut any = false;
         while let Some(event) = self.rd.poll_event() {
@@ -247,13 +249,13 @@ impl Core {
         any
     }
 
-    /// The peer of this entry, who is met if need be.
+    /// Returns the state of the peer of this entry; creates it if necessary.
     pub(super) fn meet(&mut self, entry: &Arc<PeerEntry>) -> &mut Remote {
         self.inbox.meet(entry.peer);
         self.remotes.meet(self.io.now, entry)
     }
 
-    /// Tells the application of receives that are filled.
+    /// Completes filled receives.
     pub(super) fn end_filled(&mut self, filled: impl IntoIterator<Item = Filled>) {
         for Filled { posted, by, status, bytes } in filled {
             let by = match by {
@@ -270,7 +272,7 @@ impl Core {
         self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
-    /// A message to a peer is over.
+    /// Completes a message to a peer.
     pub(super) fn end_send(&mut self, handle: u64, index: u32, status: Status) {
         let Some(place) = self.io.places.remove(handle) else { return };
         let byte_len = if status == Status::Success { place.memory.len() as u64 } else { 0 };
@@ -283,12 +285,12 @@ impl Core {
         self.shared.handed.push(RdmCompletion { wr_id: place.wr_id, peer, status, opcode, byte_len });
     }
 
-    /// How long a peer may be silent.
+    /// Returns the time for which a peer may be silent.
     pub(super) fn give_up(&self) -> Duration {
         self.config.device.peer_timeout
     }
 
-    /// The number of a path's source port.
+    /// Returns the source port of a path.
     pub(super) fn port_of(&self, path: usize) -> u16 {
         self.io.ports.get(path).copied().unwrap_or(0)
     }

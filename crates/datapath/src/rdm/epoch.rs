@@ -1,6 +1,6 @@
-//! Time begins anew for datagrams, as it does for connections (`engine/epoch.rs`): without associations nothing holds
-//! an instant. Peers are asked to agree, so that no message is lost: what is posted meanwhile waits, and goes on a new
-//! association. A peer that has something under way for longer than a peer may be silent is not waited for.
+//! Reset of the clock for datagrams, as for connections (`engine/epoch.rs`): without associations no state holds an
+//! instant. Peers are asked to agree, so that no message is lost: messages posted meanwhile wait for a new
+//! association. A peer with outstanding work is waited for at most for the peer timeout.
 
 use pathweave_transport::Status;
 
@@ -12,7 +12,7 @@ use crate::event_loop::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use crate::scheme::span;
 
 impl Core {
-    /// Lets time begin anew if it can, and sees to it that it can if it must.
+    /// Resets the clock if nothing prevents it. Ends all associations first if the reset can no longer be postponed.
     #[cold]
     pub(super) fn renew(&mut self) {
         if self.io.now >= MUST_BEGIN_ANEW {
@@ -34,7 +34,7 @@ impl Core {
         }
     }
 
-    /// Ends what was agreed on with a peer without its agreement.
+    /// Ends the association with a peer without the peer's agreement.
     fn break_association(&mut self, index: u32) {
         if let Some(peer) = self.association(index).map(|association| association.peer()) {
             log::warn!("{peer}: its messages under way end, for time begins anew after 200 days");
@@ -43,7 +43,7 @@ impl Core {
     }
 
     fn begin_anew(&mut self) {
-        // Without random numbers there is neither; another look may have them.
+        // Both need random numbers. If there are none, a later call tries again.
         let (Ok(handshakes), Ok(rd)) = (Handshakes::new(&self.config), queue_pair(&self.config, self.qp))
         else {
             return;
@@ -69,7 +69,7 @@ impl Core {
         log::info!("datagrams of queue pair {}: time has begun anew", self.qp.0);
     }
 
-    /// What is asked for now waits until time has begun anew.
+    /// Returns true while requests must wait for the clock reset.
     #[inline]
     pub(super) fn defers(&self) -> bool {
         self.renewing.is_some()

@@ -1,4 +1,4 @@
-//! Endpoints that have been open for as long as time lasts.
+//! Clock resets of long-lived datagram endpoints.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn pattern(salt: u64) -> Vec<u8> {
     (0..20_000u64).map(|i| (i * 7 + i / 251 + salt * 13) as u8).collect()
 }
 
-/// A message from one to the other, into a receive for that one alone.
+/// Sends a message from one endpoint to the other, into a receive for that sender alone.
 fn send(from: &RdmEndpoint, to: &RdmEndpoint, salt: u64) {
     let room = Region::zeroed(20_000).expect("memory");
     let sender = to.insert(from.local_addr()).expect("room");
@@ -32,7 +32,7 @@ fn send(from: &RdmEndpoint, to: &RdmEndpoint, salt: u64) {
     assert!(room.to_vec(0..20_000).expect("its bytes") == pattern(salt), "message {salt}");
 }
 
-/// Messages come through on every day, both ways, whichever end's time begins anew, and are counted on.
+/// Messages arrive on every day, in both directions, whichever end resets its clock, and are still counted.
 #[test]
 fn endpoints_that_have_been_open_for_213_days_talk_as_on_their_first() {
     for both in [true, false] {
@@ -57,7 +57,7 @@ fn endpoints_that_have_been_open_for_213_days_talk_as_on_their_first() {
     }
 }
 
-/// What is posted while time begins anew waits, and is lost neither way.
+/// Messages posted during a clock reset wait, and none is lost in either direction.
 #[test]
 fn no_message_is_lost_while_time_begins_anew() {
     let jump = Jump::for_devices_of_this_thread();

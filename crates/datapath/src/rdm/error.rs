@@ -1,4 +1,4 @@
-//! What can be wrong with what is asked of a datagram endpoint.
+//! Errors of a datagram endpoint.
 
 use std::net::SocketAddr;
 
@@ -6,65 +6,65 @@ use thiserror::Error;
 
 use super::Peer;
 
-/// Why a peer was not made known.
+/// Reason why a peer was not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// Another address family than the endpoint's.
+    /// The peer has another address family than the endpoint.
     #[error("{peer} is of another address family than the endpoint's {local}")]
     Family {
-        /// Whom.
+        /// Address of the peer.
         peer: SocketAddr,
-        /// This end's address.
+        /// Address of the endpoint.
         local: SocketAddr,
     },
-    /// An address that no peer can have.
+    /// The address or the port is 0, which no peer can have.
     #[error("{0} is nobody's address: a peer has an address and a port that are not 0")]
     Address(SocketAddr),
-    /// Limits of this endpoint.
+    /// The endpoint has as many peers as it may, and none of them is idle.
     #[error(
         "the endpoint has {limit} peers, as many as it may, and something is under way with each of them"
     )]
     TooMany {
-        /// The limit.
+        /// Largest number of peers.
         limit: usize,
     },
 }
 
-/// Why a message or a receive was not taken.
+/// Reason why a message or a receive was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RdmPostError {
-    /// It had been forgotten, and cannot be made known again.
+    /// The peer had been forgotten, and cannot be inserted again.
     #[error("{peer} cannot be made known again: {why}")]
     Peer {
-        /// As named.
+        /// The peer as named.
         peer: Peer,
-        /// Why.
+        /// Reason why it cannot be inserted.
         why: PeerError,
     },
-    /// No message is so long.
+    /// The message is too long or empty.
     #[error("a message of {len} bytes; 1 to {most} are allowed")]
     Length {
-        /// Bytes asked for.
+        /// Length of the message, in bytes.
         len: u64,
-        /// As many as there may be: 4 GiB, or 2^23 packets where that is less.
+        /// Largest length: 4 GiB, or 2^23 packets if that is less.
         most: u64,
     },
-    /// Messages that are not done.
+    /// Too many messages to the peer are outstanding.
     #[error("{limit} messages to {peer} are outstanding, as many as can be told apart; wait for completions")]
     Outstanding {
-        /// To whom.
+        /// Destination.
         peer: Peer,
-        /// The limit.
+        /// Largest number of outstanding messages to one peer.
         limit: u32,
     },
-    /// Completions that have not been taken out.
+    /// Too many requests of the endpoint are outstanding: their completions have not been taken.
     #[error(
         "{limit} requests of the endpoint are outstanding, as many as there may be; poll completions first"
     )]
     Full {
-        /// The limit.
+        /// Largest number of outstanding requests.
         limit: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! How two endpoints come to have keys: the handshake of connections, once for each pair of them.
+//! Key agreement of two endpoints: the handshake of connections, once for each pair of endpoints.
 
 use std::net::SocketAddr;
 
@@ -16,21 +16,21 @@ use crate::secure::{
 };
 use pathweave_transport::{Status, Transport};
 
-/// Codes with which an endpoint declines for itself. The peer's attempt would cross ours, which goes on.
+/// Codes with which an endpoint declines. Both ends sent requests, and that of this end continues.
 const OURS_GOES_ON: u32 = 0x7064_0001;
-/// It knows as many peers as it may.
+/// This end has as many peers as it may.
 const TOO_MANY_PEERS: u32 = 0x7064_0002;
-/// Its packets have another payload, which the low bits say.
+/// The MTU payload differs; the low 16 bits contain that of this end.
 const OTHER_MTU: u32 = 0x7065_0000;
-/// How long an end that yields waits for the attempt of the other one.
+/// Time for which an end that has yielded waits for the attempt of the other one.
 const YIELDS_FOR: Duration = Duration::from_ms(1_000);
 
 impl Core {
-    /// A handshake datagram has arrived.
+    /// Processes a handshake datagram.
     pub(super) fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.handshakes.stirred = true;
         match kind_of(datagram) {
-            // It is said again.
+            // Dropped: the peer retransmits it.
             Kind::ToResponder if self.defers() => {}
             Kind::ToResponder => {
                 self.handshakes.responder.handle(now, from, datagram);
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// A protected packet for an association whose peer has not confirmed: it is as good as a Confirm.
+    /// Treats a protected packet for an association whose peer has not confirmed as a Confirm.
     pub(super) fn confirm_by_packet(&mut self, now: Time, from: SocketAddr, id: u32, frame: &[u8]) -> bool {
         let ours = self.handshakes.responder.on_protected(now, from, SessionId(id), frame);
         if ours {
@@ -54,7 +54,7 @@ impl Core {
         ours
     }
 
-    /// Goes on with handshakes. Returns whether there was anything to do.
+    /// Advances all handshakes. Returns true if there was anything to do.
     pub(super) fn go_on_with_handshakes<B: Backend>(&mut self, now: Time, backend: &mut B) -> bool {
         if self.handshakes.next_timer().is_none_or(|due| due > now) {
             return false;
@@ -67,7 +67,7 @@ impl Core {
             self.go_on_with(now, attempt, backend);
         }
         while let Some((to, datagram)) = self.handshakes.responder.poll_transmit() {
-            // A peer at an address where no answer can go is not answered.
+            // An answer that cannot be sent is dropped.
             let _ = send_alone(backend, to, &datagram);
         }
         let attempts = self.handshakes.attempts.values();
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// An attempt has failed, and with it what waits for it.
+    /// Handles a failed attempt, and fails everything that waits for it.
     fn in_vain(&mut self, index: u32, attempt: AttemptId, error: ConnectError) {
         self.handshakes.attempts.remove(&attempt);
         if self.remotes.get_mut(index).is_some_and(|remote| remote.opening == Opening::Asks(attempt)) {
@@ -133,7 +133,7 @@ impl Core {
         }
     }
 
-    /// Asks a peer for an association, unless that is under way.
+    /// Requests an association with a peer, unless there is one or one is being negotiated.
     pub(super) fn ask(&mut self, index: u32) {
         let now = self.io.now;
         let idle = |remote: &mut Remote| remote.opening == Opening::No && remote.association.is_none();
@@ -161,12 +161,12 @@ impl Core {
         }
     }
 
-    /// Attempts to reach a peer are over.
+    /// Cancels all attempts to reach a peer.
     pub(super) fn stop_asking(&mut self, index: u32) {
         self.handshakes.attempts.retain(|_, attempt| attempt.index != index);
     }
 
-    /// An end that has yielded in vain asks again.
+    /// Requests an association again if this end has yielded in vain.
     pub(super) fn ask_again(&mut self, now: Time, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if matches!(remote.opening, Opening::Yields(until) if until <= now) {
@@ -177,7 +177,7 @@ impl Core {
         }
     }
 
-    /// What this end says of itself.
+    /// Returns the handshake parameters of this end.
     fn hello(&self, id: u32) -> Hello {
         let device = &self.config.device;
         Hello {
@@ -185,7 +185,7 @@ impl Core {
             transport: TransportType::Erd,
             scheme: device.scheme.clone(),
             mtu_payload: device.mtu_payload,
-            // Sequences of protected packets; the paths of datagrams are the sender's affair alone.
+            // Number of packet number sequences. The paths of datagrams concern the sender alone.
             paths: SEQUENCES,
             nic_ports: 1,
             host: HostId(0),
@@ -198,13 +198,13 @@ impl Core {
         }
     }
 
-    /// What peers ask for.
+    /// Handles the events of the responder.
     fn requests(&mut self, now: Time) {
         while let Some(event) = self.handshakes.responder.poll_event() {
             match event {
                 ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
                 ResponderEvent::Established { id, established, .. } => {
-                    // Counted here, in the address vector, and not there.
+                    // Peers are counted by the address vector, not by the responder.
                     self.handshakes.responder.admission().close(id.address());
                     let id = established.session.local_id().0;
                     let index = index_of(id);
@@ -242,7 +242,7 @@ impl Core {
         let Some(entry) = self.addresses.meet(from) else { return decline(self, TOO_MANY_PEERS) };
         let index = entry.peer.index;
         match self.meet(&entry).opening {
-            // Both ask: the lower attempt goes on, which both ends see alike.
+            // If both ends send a request, the lower attempt number continues; both ends decide alike.
             Opening::Asks(own) if own < request.attempt() => return decline(self, OURS_GOES_ON),
             Opening::Asks(own) => {
                 self.handshakes.attempts.remove(&own);
@@ -263,7 +263,8 @@ impl Core {
         }
     }
 
-    /// Both ends know all they need. What was under way with an earlier life of the peer is over.
+    /// Establishes an association whose handshake is complete. Outstanding work with an earlier incarnation of the
+    /// peer fails.
     fn establish(
         &mut self,
         now: Time,
@@ -301,14 +302,14 @@ impl Core {
         let known_as = association.peer();
         remote.opening = Opening::No;
         remote.association = Some(Box::new(association));
-        // The transport's round trip is the configured one: what the handshake took is mostly computing.
+        // The transport uses the configured round-trip time: the handshake's duration is mostly computation.
         self.rd.add_peer(now, known_as, Duration::ZERO);
         self.io.look_by(now.saturating_add(super::remote::BUSY));
         self.answer_asked(index, &Ok(()));
         self.post_pending(index);
     }
 
-    /// Ends what was agreed on with a peer: messages to it end with `status`, receives wait for others.
+    /// Ends the association with a peer: messages to it complete with `status`; its receives wait for other messages.
     pub(super) fn end_association(&mut self, index: u32, status: Status) {
         self.drain_outputs();
         let now = self.io.now;

@@ -1,4 +1,4 @@
-//! The handshake machines of an endpoint.
+//! Handshake state machines of an endpoint.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use crate::secure::{
     SetupError,
 };
 
-/// The handshake machines of an endpoint.
+/// Handshake state machines of an endpoint.
 pub(super) struct Handshakes {
     pub(super) key: ClusterKey,
     pub(super) config: HandshakeConfig,
     pub(super) responder: Responder,
     pub(super) attempts: BTreeMap<AttemptId, Attempt>,
-    /// When one of the attempts wants to be looked at.
+    /// Time at which the next attempt has a timer.
     pub(super) due: Time,
-    /// Something may have to be sent or told.
+    /// True if there may be datagrams to send or events to report.
     pub(super) stirred: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Attempt {
     pub(super) index: u32,
     pub(super) id: u32,
     pub(super) to: SocketAddr,
-    /// It is through; kept to repeat its Confirm, until then.
+    /// Time until which a completed attempt is kept to repeat its Confirm.
     pub(super) done_until: Option<Time>,
 }
 
@@ -39,7 +39,7 @@ impl Handshakes {
         let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
         let timeout = scheme::span(config.device.connect_timeout);
         let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
-        // Peers are bounded by the address vector, wherever they are, those on their way into it included.
+        // The address vector bounds the peers, those in transit included.
         let limits = Limits {
             connections: usize::MAX,
             connections_per_peer: usize::MAX,
@@ -57,17 +57,18 @@ impl Handshakes {
         })
     }
 
-    /// The peer has shown that an attempt is through.
+    /// Drops an attempt whose completion the peer has proved.
     pub(super) fn is_confirmed(&mut self, attempt: AttemptId) {
         self.attempts.remove(&attempt);
     }
 
-    /// No association is being agreed on.
+    /// Returns true if no association is being negotiated.
     pub(super) fn is_unused(&self) -> bool {
         self.attempts.values().all(|attempt| attempt.done_until.is_some()) && self.responder.is_idle()
     }
 
-    /// When to go on: at once if something has been asked for, since a loop that has nothing else to do sleeps until then.
+    /// Returns the time of the next work: at once if something was requested, since an idle loop would sleep
+    /// otherwise.
     pub(super) fn next_timer(&self) -> Option<Time> {
         let due = if self.stirred { Some(Time::ZERO) } else { Some(self.due).filter(|&due| due < Time::MAX) };
         due.into_iter().chain(self.responder.poll_timeout()).min()

@@ -1,4 +1,4 @@
-//! From the backend to the transport.
+//! Processing of received frames: from the backend to the transport.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,8 @@ use crate::secure::{Kind, kind_of};
 use crate::sum;
 
 impl Core {
-    /// `residue`: the tag it has if it is unprotected and intact. `None`: it is nothing of ours.
+    /// Dispatches a frame by its kind. `residue`: CRC tag of an intact unprotected frame. Returns `None` if the frame
+    /// is refused.
     pub(super) fn take_in(
         &mut self,
         now: Time,
@@ -49,8 +50,9 @@ impl Core {
         }
     }
 
-    /// The association an unprotected packet is of. Endpoints at one address have the queue pairs of their ports; that the
-    /// packet is intact, and not of an earlier association, its residue shows.
+    /// Returns the association of an unprotected packet. An endpoint's queue pair number is its port, which
+    /// identifies it among the endpoints at one address. The CRC residue proves that the packet is intact and does
+    /// not belong to an earlier association.
     fn plain_source(&mut self, from: SocketAddr, datagram: &Datagram<'_>, residue: u32) -> Option<u32> {
         let port = u16::try_from(datagram.src_qp().0).ok()?;
         let entry = self.addresses.find(SocketAddr::new(from.ip(), port))?;
@@ -58,7 +60,7 @@ impl Core {
         association.session.takes_plain(residue).then_some(association.id)
     }
 
-    /// A packet of a peer.
+    /// Processes a packet of a peer.
     fn on_packet(&mut self, now: Time, id: u32, ecn: Ecn, datagram: &Datagram<'_>) -> Option<()> {
         self.acting = Some(id);
         let (_, association) = self.remotes.of_id(id)?;
@@ -80,7 +82,7 @@ impl Core {
             _ => return None,
         }
         self.sends(id);
-        // Only what the transport would take has a say in which message goes into which receive.
+        // A packet that the transport would not accept must not assign receives to messages.
         let Some(offer) = self.rd.judge(now, HostId(id), &segment, ce) else { return Some(()) };
         if !self.inbox.admits(index_of(id), offer.msg(), offer.end(), offer.total()) {
             self.no_room_drops += 1;
@@ -97,7 +99,7 @@ impl Core {
         Some(())
     }
 
-    /// Messages of a peer wait for room here.
+    /// Records that messages of a peer wait for room here.
     pub(super) fn waits(&mut self, id: u32) {
         if let Some((index, association)) = self.remotes.of_id(id)
             && !std::mem::replace(&mut association.waits, true)
@@ -106,8 +108,7 @@ impl Core {
         }
     }
 
-    /// Where there may be room that was not, those who have waited longest for it are told to go on. Returns whether any
-    /// was.
+    /// Permits the peers that have waited longest to continue if there may be new room. Returns true if any could.
     pub(super) fn make_use_of_room(&mut self) -> bool {
         if !self.inbox.has_changed() {
             return false;

@@ -1,13 +1,13 @@
-//! Which message goes into which receive.
+//! Assignment of messages to receives.
 //!
-//! Messages of a source take receives in the order in which they were posted there, whatever order their packets arrive
-//! in: the first packet of a message that is seen gives receives to all messages of its source up to it. A receive for
-//! one source goes before one for any. Where there is none, what arrives is kept, within a bound, until one is posted; what
-//! is beyond the bound is refused, and its sender told to wait. What is whole is kept when its sender is forgotten, under the
-//! sender's name, so that it takes no place among peers.
+//! Messages of a source take receives in the order in which they were posted at the source, in whatever order their
+//! packets arrive. The first arriving packet of a message assigns receives to all messages of its source up to that
+//! one. A receive for one source takes precedence over one for any source. Without a receive, a message is stored
+//! within a bound until one is posted. A message beyond the bound is refused, and its sender waits. Complete messages
+//! are kept when their sender is forgotten, under the sender's name, so that they occupy no slot of a peer.
 //!
-//! A source may have so many messages under way that are given a place, and no more: the first packet of a message far
-//! ahead takes no receives for those in between.
+//! The number of incomplete messages of a source that have an assignment is bounded. The first packet of a message
+//! far ahead therefore takes no receives for the messages in between.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -16,67 +16,68 @@ use pathweave_transport::Status;
 use super::address_vector::Peer;
 use crate::places::Places;
 
-/// A receive that is posted.
+/// A posted receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Posted {
-    /// Of its memory.
+    /// Handle of its memory.
     pub(super) handle: u64,
-    /// Whose messages it takes; `None`: anybody's.
+    /// Source whose messages it takes; `None`: any source.
     pub(super) from: Option<u32>,
-    /// Counts receives, in the order of posting.
+    /// Position in the order of posting.
     order: u64,
 }
 
-/// A receive that is over.
+/// A completed receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filled {
     pub(super) posted: Posted,
-    /// Whose message it has.
+    /// Sender of its message.
     pub(super) by: Sender,
     pub(super) status: Status,
     pub(super) bytes: u64,
 }
 
-/// Who has sent a message.
+/// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sender {
-    /// The source of this number.
+    /// The source with this number.
     Known(u32),
-    /// One that was forgotten since.
+    /// A source that has been forgotten since.
     Forgotten(Peer),
 }
 
-/// Where a message goes.
+/// Assignment of a message.
 #[derive(Debug)]
 enum Target {
-    /// Into a receive; `cut`: not all of it fits.
+    /// Into a receive; `cut`: the message does not fit entirely.
     Receive { posted: Posted, cut: bool },
-    /// To be kept under this number.
+    /// Into the store, under this number.
     Kept(u64),
 }
 
-/// What has come of a message without a receive.
+/// Received part of a message without a receive.
 #[derive(Debug)]
 struct Kept {
     from: Sender,
     msg: u64,
     bytes: Vec<u8>,
-    /// Bytes it may have: a part of what all may have together.
+    /// Bytes reserved for it, out of the bound on all stored bytes.
     granted: u64,
-    /// Its length, once it is whole.
+    /// Length of the message, once it is complete.
     whole: Option<u64>,
 }
 
 /// Messages of a source.
 #[derive(Debug, Default)]
 struct Source {
-    /// The first message that has not been given a place.
+    /// First message without an assignment.
     next: u64,
     bound: BTreeMap<u64, Target>,
 }
 
 impl Source {
-    /// A message is over. An empty map keeps a node, which would be a cost of every source.
+    /// Removes a finished message. An empty map is replaced, since it keeps a node, which would cost memory for every
+    /// source.
     fn take(&mut self, msg: u64) -> Option<Target> {
         let target = self.bound.remove(&msg);
         if self.bound.is_empty() {
@@ -86,37 +87,37 @@ impl Source {
     }
 }
 
-/// Receives, and messages on their way into them.
+/// Posted receives, and incomplete messages with their assignments.
 #[derive(Debug)]
 pub(super) struct Inbox {
     any: VecDeque<Posted>,
     of_one: HashMap<u32, VecDeque<Posted>>,
     sources: HashMap<u32, Source>,
-    /// In the order in which they came up.
+    /// Stored messages in order of arrival.
     kept: BTreeMap<u64, Kept>,
-    /// Which of them are of a source.
+    /// Numbers of the stored messages of each source.
     kept_of: HashMap<u32, BTreeSet<u64>>,
-    /// The same of sources that were forgotten.
+    /// Numbers of the stored messages of each forgotten source.
     left_by: HashMap<Peer, BTreeSet<u64>>,
-    /// Bytes granted to all of them.
+    /// Bytes reserved for all stored messages.
     kept_bytes: u64,
     kept_limit: u64,
-    /// Messages of a source that have a place and are not over.
+    /// Largest number of assigned, incomplete messages of a source.
     most_bound: usize,
     count: u64,
-    /// There may be room that was not.
+    /// True if there may be new room.
     changed: bool,
 }
 
-/// Messages that are kept, besides the bound on their bytes: none is so small that it costs nothing.
+/// Bytes charged for a stored message besides its content, so that small messages are not free.
 const BYTES_A_KEPT: u64 = 128;
 
-/// Bytes a source costs, besides what is on its way from it: its place in a map that is at most half empty.
+/// Bytes of state of an idle source: its slot in a map that is at most half empty.
 pub(super) const BYTES_A_SOURCE: usize = 2 * (size_of::<(u32, Source)>() + 1);
 
 impl Inbox {
-    /// Keeps at most `kept_limit` bytes for which there is no receive, and has at most `most_bound` messages of a source
-    /// on their way.
+    /// `kept_limit`: bound on bytes stored without a receive. `most_bound`: largest number of assigned, incomplete
+    /// messages of a source.
     pub(super) fn new(kept_limit: usize, most_bound: usize) -> Self {
         Inbox {
             any: VecDeque::new(),
@@ -133,19 +134,19 @@ impl Inbox {
         }
     }
 
-    /// Nothing of a source is on its way, and no receive is for it alone.
+    /// Returns true if no message of a source is incomplete, and no receive is for it alone.
     pub(super) fn is_idle(&self, from: u32) -> bool {
         !self.is_under_way(from) && !self.of_one.contains_key(&from)
     }
 
-    /// A source is forgotten, of which nothing is on its way: what is whole of it stays under its name.
+    /// Forgets an idle source. Its complete messages stay, under its name.
     pub(super) fn part(&mut self, from: u32, peer: Peer) {
         let Some(numbers) = self.kept_of.remove(&from) else { return };
         self.own(&numbers, Sender::Forgotten(peer));
         self.left_by.insert(peer, numbers);
     }
 
-    /// A peer is a source again: what it left here is its own.
+    /// Adds a peer as a source again, and returns its stored messages to it.
     pub(super) fn meet(&mut self, peer: Peer) {
         if !self.left_by.is_empty()
             && let Some(numbers) = self.left_by.remove(&peer)
@@ -161,22 +162,23 @@ impl Inbox {
         }
     }
 
-    /// A message of a source is on its way.
+    /// Returns true if a message of a source is incomplete.
     pub(super) fn is_under_way(&self, from: u32) -> bool {
         self.sources.get(&from).is_some_and(|source| !source.bound.is_empty())
     }
 
-    /// Bytes kept for receives that are not posted yet.
+    /// Returns the bytes stored for receives that are not posted yet.
     pub(super) fn kept_bytes(&self) -> u64 {
         self.kept_bytes
     }
 
-    /// Whether there may be room that was not when this was asked last: a receive was posted, or something is over.
+    /// Returns true if there may be new room since the last call: a receive was posted, or a message has finished.
     pub(super) fn has_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether there is a receive or room for all of a message, were all receives given out now. Nothing is given out.
+    /// Returns true if there is a receive or room for the complete message, assuming that all receives were assigned
+    /// now. Assigns nothing.
     pub(super) fn may_take(&self, from: u32, msg: u64, total: u64) -> bool {
         let source = self.sources.get(&from);
         let (next, bound) = source.map_or((0, 0), |source| (source.next, source.bound.len() as u64));
@@ -198,11 +200,11 @@ impl Inbox {
         self.kept_bytes.saturating_add(more) <= self.kept_limit
     }
 
-    /// Whether a packet of message `msg` that ends at `end` can be taken in; gives the message a place if it has none.
-    /// `total`: the message's length, where that is known.
+    /// Returns true if a packet of message `msg` that ends at `end` is admitted. Assigns the message if it has no
+    /// assignment. `total`: length of the message, if known.
     ///
-    /// A message that is kept is granted all of its length as soon as that is known, so that many halves of messages
-    /// never keep each other from becoming whole. Until then it may use what half of the bound leaves.
+    /// A stored message gets its whole length reserved as soon as that is known, so that incomplete messages never
+    /// block each other. Until then it may use the remainder of half of the bound.
     pub(super) fn admits(&mut self, from: u32, msg: u64, end: u64, total: Option<u64>) -> bool {
         let source = self.sources.entry(from).or_default();
         if source.next <= msg && source.bound.len() as u64 + (msg - source.next) >= self.most_bound as u64 {
@@ -235,7 +237,7 @@ impl Inbox {
             source.next += 1;
         }
         match source.bound.get(&msg) {
-            // It is over: what comes of it now is a duplicate, which is not placed.
+            // The message has finished: the packet is a duplicate, which is not placed.
             None | Some(Target::Receive { .. }) => true,
             Some(Target::Kept(number)) => {
                 let kept = self.kept.get_mut(number).expect("kept as long as it is bound");
@@ -253,7 +255,7 @@ impl Inbox {
         }
     }
 
-    /// Puts payload where it belongs. The packet has been admitted.
+    /// Copies the payload of an admitted packet to its place.
     pub(super) fn place(&mut self, places: &Places, from: u32, msg: u64, offset: u64, payload: &[u8]) {
         let target = self.sources.get_mut(&from).and_then(|source| source.bound.get_mut(&msg));
         match target {
@@ -273,9 +275,9 @@ impl Inbox {
         }
     }
 
-    /// A message is whole. The receive that has it, if there is one.
+    /// Records that a message is complete. Returns its receive, if it has one.
     pub(super) fn delivered(&mut self, from: u32, msg: u64, bytes: u64) -> Option<Filled> {
-        // There is room for another one of this source.
+        // There is room for another message of this source.
         self.changed = true;
         match self.sources.get_mut(&from)?.take(msg)? {
             Target::Receive { posted, cut } => Some(filled(posted, Sender::Known(from), cut, bytes)),
@@ -286,20 +288,20 @@ impl Inbox {
         }
     }
 
-    /// A message will never be whole: its receive takes another.
+    /// Records that a message will never complete: its receive takes another one.
     pub(super) fn abandoned(&mut self, places: &Places, from: u32, msg: u64) -> Vec<Filled> {
         let target = self.sources.get_mut(&from).and_then(|source| source.take(msg));
         self.release(places, target)
     }
 
-    /// A source begins anew, or is gone: what was under way from it is over. What is whole stays.
+    /// Drops all incomplete messages of a source that starts anew or is gone. Complete ones stay.
     pub(super) fn begin_anew(&mut self, places: &Places, from: u32) -> Vec<Filled> {
         let targets = self.sources.remove(&from).map(|source| source.bound).unwrap_or_default();
         self.release(places, targets.into_values())
     }
 
-    /// Nothing more comes from a source: also what is whole and was not asked for is dropped. Returns receives that only
-    /// it could have filled.
+    /// Drops everything of a removed source, complete messages without a receive included. Returns the receives for
+    /// this source alone, and receives that other messages have filled.
     pub(super) fn forget(&mut self, places: &Places, from: u32) -> (Vec<Posted>, Vec<Filled>) {
         let filled = self.begin_anew(places, from);
         let own = self.of_one.remove(&from).unwrap_or_default().into();
@@ -308,7 +310,7 @@ impl Inbox {
         (own, filled)
     }
 
-    /// Posts a receive; it may be filled at once.
+    /// Posts a receive. A stored message may fill it at once.
     pub(super) fn post(&mut self, places: &Places, handle: u64, from: Option<u32>) -> Option<Filled> {
         let posted = Posted { handle, from, order: self.count };
         self.count += 1;
@@ -316,7 +318,7 @@ impl Inbox {
         self.offer(places, posted)
     }
 
-    /// All receives that are posted, whether a message is on its way into them or not.
+    /// Removes and returns all posted receives, whether assigned or not.
     pub(super) fn drain(&mut self) -> Vec<Posted> {
         let mut all: Vec<Posted> = self.any.drain(..).collect();
         all.extend(self.of_one.drain().flat_map(|(_, posted)| posted));
@@ -329,7 +331,7 @@ impl Inbox {
         all
     }
 
-    /// Receives whose messages are over without being whole take others, in their old order.
+    /// Offers the receives of dropped messages to others, in their original order.
     fn release(&mut self, places: &Places, targets: impl IntoIterator<Item = Target>) -> Vec<Filled> {
         let mut receives = Vec::new();
         self.changed = true;
@@ -354,7 +356,7 @@ impl Inbox {
         Some(kept)
     }
 
-    /// A receive takes what has waited longest of what it can take, or waits itself.
+    /// Fills a receive with the oldest stored message that it can take, or queues it.
     fn offer(&mut self, places: &Places, posted: Posted) -> Option<Filled> {
         let first = match posted.from {
             Some(from) => self.kept_of.get(&from).and_then(|numbers| numbers.first().copied()),
@@ -387,7 +389,7 @@ impl Inbox {
     }
 }
 
-/// Takes a number out of those of a source, and the source with its last one.
+/// Removes a number from those of a source, and the source with its last number.
 fn take_number<K: Eq + std::hash::Hash>(of: &mut HashMap<K, BTreeSet<u64>>, source: &K, number: u64) {
     if let Some(numbers) = of.get_mut(source) {
         numbers.remove(&number);
@@ -419,7 +421,7 @@ mod tests {
             let memory = Region::zeroed(100).unwrap();
             World { inbox: Inbox::new(kept_limit, 4), places: Places::default(), memory }
         }
-        /// A receive of ten bytes at ten times `wr_id`.
+        /// Posts a receive of ten bytes at ten times `wr_id`.
         fn post(&mut self, wr_id: usize, from: Option<u32>) -> Option<(u64, Status, u64)> {
             let memory = self.memory.slice(10 * wr_id..10 * wr_id + 10).unwrap();
             let handle = self.places.insert(Place { memory: memory.into(), wr_id: wr_id as u64 });
@@ -460,7 +462,7 @@ mod tests {
         let mut world = World::new(4_000);
         (1..=3).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
         assert_eq!(world.post(4, Some(7)), None);
-        // Message 1 of source 7 comes first: message 0 has the receive for 7 all the same.
+        // Message 1 of source 7 arrives first. Message 0 still gets the receive for source 7.
         assert!(world.packet(7, 1, 0, b"second"));
         assert_eq!(world.whole(7, 1, 6), Some((1, OK, 6)));
         assert!(world.packet(7, 0, 0, b"first"));
@@ -480,13 +482,13 @@ mod tests {
         assert!(world.packet(1, 0, 4, b"efgh") && world.packet(2, 0, 0, &many[..60]));
         assert_eq!(world.inbox.kept_bytes(), 2 * BYTES_A_KEPT + 8 + 60);
         assert!(!world.packet(1, 0, 8, &many), "beyond half of the bound");
-        // The first is known to have ten bytes, and is granted them; a third one finds room beyond the half.
+        // The first is now known to have ten bytes, which are reserved. A third one has room beyond the half.
         assert!(world.packet_of(1, 0, (8, Some(10)), b"ij"));
         assert!(world.packet_of(3, 0, (0, Some(2)), b"xy"));
         assert_eq!(world.inbox.kept_bytes(), 3 * BYTES_A_KEPT + 10 + 60 + 2);
         assert!(!world.packet_of(4, 0, (0, Some(800)), b"x"), "more than is left");
         assert_eq!(world.whole(3, 0, 2), None);
-        // The first to wait is the first to be taken; it goes on in the receive itself.
+        // The oldest stored message is taken first; it continues in the receive itself.
         assert_eq!(world.post(1, None), None);
         assert!(world.packet(1, 0, 0, b"abcd"));
         assert_eq!(world.whole(1, 0, 10), Some((1, OK, 10)));
@@ -502,27 +504,27 @@ mod tests {
         assert!(world.packet(1, 0, 0, b"01234567") && world.packet(1, 0, 8, b"890123"));
         assert_eq!(world.whole(1, 0, 14), Some((1, Status::LocalLength, 0)));
         assert_eq!(world.bytes(2), [0; 10]);
-        // And one that was kept.
+        // A stored message that is too long is an error, too.
         assert!(world.packet(1, 1, 0, b"x") && world.packet(1, 2, 0, b"01234567890"));
         assert_eq!((world.whole(1, 1, 1), world.whole(1, 2, 11)), (Some((2, OK, 1)), None));
         assert_eq!(world.post(3, None), Some((3, Status::LocalLength, 0)));
         assert_eq!(world.bytes(4), [0; 10]);
     }
 
-    /// One packet of a message far ahead takes no receive, and one source not more than its share of them.
+    /// A packet of a message far ahead takes no receive, and a source takes no more than its share of them.
     #[test]
     fn a_source_takes_no_more_receives_than_its_share() {
         let mut world = World::new(4_000);
         (1..=6).for_each(|wr_id| assert_eq!(world.post(wr_id, None), None));
         assert!(!world.inbox.admits(1, 30_000, 1, Some(1)) && !world.inbox.may_take(1, 30_000, 1));
         assert_eq!(world.inbox.any.len(), 6);
-        // Four messages are begun, and none is ended.
+        // Four messages are begun, and none is completed.
         assert!((0..4).all(|msg| world.packet(1, msg, 0, b"x")));
         assert!(!world.packet(1, 4, 0, b"x") && !world.inbox.may_take(1, 4, 1));
         assert_eq!(world.inbox.any.len(), 2);
         assert!(world.packet(2, 0, 0, b"hello"));
         assert_eq!(world.whole(2, 0, 5), Some((5, OK, 5)));
-        // One ends: there is room for another.
+        // One completes: there is room for another.
         world.inbox.has_changed();
         assert_eq!(world.whole(1, 2, 1), Some((3, OK, 1)));
         assert!(world.inbox.has_changed() && world.inbox.may_take(1, 4, 1) && world.packet(1, 4, 0, b"x"));
@@ -535,7 +537,7 @@ mod tests {
         assert!(world.inbox.may_take(1, 1, 744) && !world.inbox.may_take(1, 1, 745), "two to be kept");
         assert_eq!(world.post(1, Some(2)), None);
         assert!(!world.inbox.may_take(1, 0, 873) && world.inbox.may_take(2, 0, 1 << 32));
-        // Half of the bound for what has no known length; then all of it is asked for.
+        // Half of the bound for a message of unknown length; then the whole bound counts.
         assert!(world.packet(1, 0, 0, &[1; 300]));
         assert!(world.inbox.may_take(1, 0, 872) && !world.inbox.may_take(1, 0, 873));
         assert_eq!(world.post(2, None), None);

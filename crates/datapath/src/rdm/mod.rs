@@ -1,4 +1,4 @@
-//! Reliable datagrams (ERD) on real hosts: one endpoint, any number of peers, no connection to any of them.
+//! Reliable datagrams (ERD) on real hosts: one endpoint for any number of peers, without connections.
 //!
 //! ```
 //! use pathweave_datapath::{Region, rdm::{RdmConfig, RdmEndpoint}};
@@ -7,7 +7,7 @@
 //! let server = RdmEndpoint::open(RdmConfig::loopback())?;
 //! let client = RdmEndpoint::open(RdmConfig::loopback())?;
 //!
-//! // The server takes a message of anybody.
+//! // The server receives a message from any peer.
 //! let room = Region::zeroed(1_000)?;
 //! server.recv(7, room.all())?;
 //! let to = client.insert(server.local_addr())?;
@@ -19,26 +19,27 @@
 //! let from = arrived.peer.expect("a message has a sender");
 //! assert_eq!(from.address(), client.local_addr());
 //!
-//! // It is done when the server has all of it.
+//! // The send completes when the server has all of it.
 //! assert_eq!(client.wait(Duration::from_secs(5))?.result(), Ok(11));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What goes where
+//! # Protocol
 //!
-//! Datagrams carry data, on as many paths as the endpoint has source ports, without acknowledgements. What is
-//! missing and what is whole is said on a TCP connection, which is made when there is something to say and closed when
-//! there has been nothing for a while. Both are protected with keys from one handshake for each two endpoints, that of
-//! connections. The protocol itself is [`pathweave_transport::rd`], the very code that simulations run.
+//! Datagrams carry data, on as many paths as the endpoint has source ports, without acknowledgements. Reports of
+//! missing packets and complete messages travel on a TCP connection, the side channel. It is opened when there is
+//! something to report, and closed when it has been idle for a while. Both are protected with keys from one handshake
+//! for each pair of endpoints, the same handshake as for connections. The protocol itself is
+//! [`pathweave_transport::rd`], the same code that simulations run.
 //!
-//! Each destination has a rate of its own (DCQCN's reaction point): the receiver tells the sender of packets that switches
-//! have marked, and the sender slows down for that receiver alone. The published mechanism has no congestion control;
-//! the scheme `erd-uncontrolled` is like it and sends as fast as `line_rate` says.
+//! Each destination has its own rate (DCQCN's reaction point): the receiver informs the sender of packets that
+//! switches have marked, and the sender slows down for that receiver alone. The published mechanism has no congestion
+//! control. The scheme `erd-uncontrolled` follows it and sends at `line_rate`.
 //!
-//! A peer whose process is gone or hangs is found out by its silence and given up. One with which nothing is under way is
-//! forgotten when it says that it closes, after [`RdmConfig::peer_idle`], or when others need its place; both ends agree on
-//! that, so that no message is lost with it. The names of peers have their addresses in them and outlive that: who is spoken
-//! to again is met again.
+//! A peer whose process has died or hangs is detected by its silence, and given up. An idle peer is forgotten when it
+//! announces its end, after [`RdmConfig::peer_idle`], or when others need its slot. Both ends agree on that, so that
+//! no message is lost. A [`Peer`] contains the peer's address and stays valid: using it again establishes a new
+//! association.
 
 mod address_vector;
 mod api;
@@ -72,11 +73,11 @@ pub use pathweave_transport::rd::{RdCounters, ScanOverhead};
 pub use shared::RdmCompletion;
 pub use stats::{RdmPath, RdmPeer, RdmPeerState, RdmStats, SideStats};
 
-/// A peer's share of maps that are half empty, and of lists of what is waiting and batches to be sent, which stay as long
-/// as they were once.
+/// Bytes that a peer keeps in hash maps that are half empty, and in waiting lists and send batches, which keep their
+/// capacity.
 const BYTES_IN_LISTS: usize = 320;
 
-/// Bytes of a peer, all parts together.
+/// Total bytes of state of a peer.
 const BYTES_A_PEER: usize = BYTES_IN_LISTS
     + address_vector::BYTES_A_PEER
     + remote::BYTES_A_PEER

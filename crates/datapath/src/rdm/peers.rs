@@ -1,6 +1,7 @@
-//! Peers that come and go. One with which nothing is under way can be forgotten, but not behind its back: a message that it
-//! sends to an end that has forgotten it would be lost. So this end asks (Close), and forgets the peer when that has forgotten
-//! this end (Closed), cannot be called, or is silent for as long as any peer may be. Until then it is passing through.
+//! Arrival and departure of peers. An idle peer can be forgotten, but not unilaterally: a message that it sends to an
+//! end that has forgotten it would be lost. This end therefore sends Close. It forgets the peer when the peer has
+//! forgotten this end (Closed), cannot be reached, or is silent for the peer timeout. Until then the peer is in
+//! transit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,12 @@ use super::remote::{BUSY, Leave, Opening};
 use super::stats::{RdmPeer, RdmPeerState};
 use crate::scheme::span;
 
-/// Of peers that may be known, one in so many makes room when there is none: finding them takes a look at all.
+/// Fraction (one in this many) of the allowed peers that is retired when there is no room: finding them requires a
+/// scan of all peers.
 const SHARE_THAT_GOES: usize = 64;
 
 impl Core {
-    /// The entry of a peer that the application has just had hold of: another one, if it was removed meanwhile.
+    /// Returns the entry of a peer that the application has just used; a new entry if it was removed meanwhile.
     pub(super) fn current(&mut self, entry: Arc<PeerEntry>) -> Arc<PeerEntry> {
         if self.addresses.get(entry.peer).is_some() {
             return entry;
@@ -30,7 +32,8 @@ impl Core {
         anew
     }
 
-    /// Nothing is under way with a peer, either way, and the application expects nothing of it.
+    /// Returns true if nothing is outstanding with a peer in either direction, and the application expects nothing
+    /// from it.
     pub(super) fn is_idle(&self, index: u32) -> bool {
         let Some(remote) = self.remotes.get(index) else { return self.inbox.is_idle(index) };
         self.is_quiet(index)
@@ -40,7 +43,7 @@ impl Core {
             && self.inbox.is_idle(index)
     }
 
-    /// No message of either end is under way on the association with a peer.
+    /// Returns true if no message of either end is outstanding on the association with a peer.
     pub(super) fn is_quiet(&self, index: u32) -> bool {
         let association = self.remotes.get(index).and_then(|remote| remote.association.as_deref());
         association.is_none_or(|association| {
@@ -50,7 +53,7 @@ impl Core {
         })
     }
 
-    /// Makes room for a peer: of those that are idle, those that have been longest are asked to go. True if there is room.
+    /// Makes room for a peer: retires the peers that have been idle longest. Returns true if there is room.
     pub(super) fn make_room_for_peer(&mut self) -> bool {
         if !self.addresses.is_full() {
             return true;
@@ -64,7 +67,7 @@ impl Core {
         idle.sort_unstable();
         let at_once = (self.addresses.limit() / SHARE_THAT_GOES).max(1);
         for (n, (_, index)) in idle.into_iter().enumerate() {
-            // Peers that had something to say after all, or that the application named again, may have made them too many.
+            // Peers that became active again, or that the application named again, may have exceeded the limit.
             if n >= at_once && !self.addresses.is_full() {
                 break;
             }
@@ -73,13 +76,13 @@ impl Core {
         !self.addresses.is_full()
     }
 
-    /// This end has asked the peer whether it may forget it.
+    /// Returns true if this end has sent Close to the peer and waits for the answer.
     fn is_closing(&self, index: u32) -> bool {
         let association = self.remotes.get(index).and_then(|remote| remote.association.as_deref());
         association.is_some_and(|association| association.closing.is_some())
     }
 
-    /// Asks a peer with which nothing is under way whether it may be forgotten.
+    /// Asks an idle peer for permission to forget it.
     pub(super) fn retire(&mut self, index: u32) {
         let until = self.io.now.saturating_add(span(self.give_up()));
         let Some(association) = self.association(index) else { return self.forget(index) };
@@ -94,7 +97,7 @@ impl Core {
         self.io.look_by(self.io.now.saturating_add(BUSY));
     }
 
-    /// A peer that was to go has something to say, or there is something for it.
+    /// Cancels the departure of a peer that has sent something or for which something is posted.
     pub(super) fn stay(&mut self, index: u32) {
         if let Some(association) = self.association(index)
             && association.closing.take().is_some()
@@ -104,7 +107,7 @@ impl Core {
         }
     }
 
-    /// Forgets a peer with which nothing is under way; if something came up meanwhile, only what was agreed on with it.
+    /// Forgets an idle peer. If something was posted meanwhile, only its association ends.
     pub(super) fn forget(&mut self, index: u32) {
         self.end_association(index, Status::RetryExceeded);
         if !self.is_idle(index) {
@@ -115,23 +118,23 @@ impl Core {
             self.inbox.part(index, remote.entry.peer);
         }
         if !self.addresses.remove(index, 0) {
-            // Something for it is on its way to the loop.
+            // A request for the peer is queued for the loop.
             self.addresses.confirm(index);
         }
     }
 
-    /// What came to nothing leaves nothing: a peer that was only passing through.
+    /// Forgets a peer in transit whose handshake has failed.
     pub(super) fn let_pass(&mut self, index: u32) {
         if self.addresses.is_passing(index) && self.is_idle(index) {
             self.forget(index);
         }
     }
 
-    /// A peer asks whether it may forget this end.
+    /// Handles a peer's Close: it asks whether it may forget this end.
     pub(super) fn on_close(&mut self, id: u32) {
         let Some((index, association)) = self.remotes.of_id(id) else { return };
         let flow = RdFlow { src_qp: self.qp, dst_qp: association.qp };
-        // What is only posted, or waits, goes on the next association.
+        // Messages that are only posted, or that wait, use the next association.
         if self.is_quiet(index) {
             self.say(id, SideMessage::Closed { flow });
             self.flush_side();
@@ -139,7 +142,7 @@ impl Core {
         }
     }
 
-    /// A peer has forgotten this end, which had asked for it.
+    /// Handles a peer's Closed: it has forgotten this end, as requested.
     pub(super) fn on_closed(&mut self, id: u32) {
         if let Some((index, association)) = self.remotes.of_id(id)
             && association.closing.is_some()
@@ -148,7 +151,7 @@ impl Core {
         }
     }
 
-    /// Peers whose words are out of the way now. Returns whether there were any.
+    /// Processes the queued Close and Closed messages. Returns true if there were any.
     pub(super) fn see_off(&mut self) -> bool {
         let leaving = std::mem::take(&mut self.leaving);
         let any = !leaving.is_empty();
@@ -161,7 +164,7 @@ impl Core {
         any
     }
 
-    /// The last words to those who listen: this end is about to be gone.
+    /// Sends Close to all peers with an open TCP connection, since this end is about to close.
     pub(super) fn say_farewell(&mut self) {
         for index in self.remotes.indices() {
             let Some(association) = self.association(index).filter(|association| association.line.is_some())
@@ -173,19 +176,19 @@ impl Core {
         }
     }
 
-    /// Looks whether a peer has been idle for long, or does not answer whether it may go.
+    /// Retires a peer that has been idle for long, and ends the wait for an answer to Close.
     pub(super) fn look_for_idle(&mut self, now: Time, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let idle = now.saturating_since(remote.used()) >= span(self.config.peer_idle);
         match remote.association.as_deref().and_then(|association| association.closing) {
-            // It lives, or it would have been given up.
+            // The peer is alive; otherwise it would have been given up.
             Some(until) if until <= now => self.stay(index),
             None if idle && self.is_idle(index) => self.retire(index),
             Some(_) | None => {}
         }
     }
 
-    /// All that are known.
+    /// Returns all known peers.
     pub(super) fn list(&self) -> Vec<RdmPeer> {
         let known = self.addresses.known().into_iter();
         known
@@ -211,7 +214,7 @@ impl Core {
             .collect()
     }
 
-    /// A packet of data or an announcement of a peer: one that sends is not to go.
+    /// Records a data packet or an announcement of a peer: a peer that sends is not to be forgotten.
     #[inline]
     pub(super) fn sends(&mut self, id: u32) {
         if let Some((index, association)) = self.remotes.of_id(id)

@@ -12,7 +12,7 @@ use crate::config::AROUND_PAYLOAD_BYTES;
 use crate::error::OpenError;
 use crate::scheme;
 
-/// The queue pair of an endpoint, without peers.
+/// Creates the queue pair of an endpoint, without peers.
 pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolicy>, OpenError> {
     let device = &config.device;
     let mut random = [0; 8];
@@ -23,9 +23,9 @@ pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolic
     let seed = device.seed.unwrap_or(u64::from_ne_bytes(random));
     let (mut found, behaviour) = scheme::find_datagrams(&device.scheme)?;
     scheme::suit_datagrams(&mut found, device);
-    // The MTU of a socket is its own: nothing of the payload is lost to a header.
+    // The MTU of a socket excludes the header, so the payload does not shrink.
     let behaviour = DatagramConfig { eeth: EethPlace::OutsideMtu, delivery: config.delivery, ..behaviour };
-    // Hosts made of software add their own delay, which must not be taken for loss.
+    // Software hosts add delay, which must not be mistaken for loss.
     let rtt = scheme::span(device.base_rtt) + scheme::span(device.host_delay);
     let env = PolicyEnv {
         line_rate: device.line_rate,

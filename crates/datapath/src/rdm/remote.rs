@@ -12,103 +12,104 @@ use crate::error::ConnectError;
 use crate::secure::{AttemptId, Session};
 use crate::shared::Answer;
 
-/// Bits of an association's number that say which peer it is of.
+/// Bits of an association's number that are the index of its peer.
 const INDEX_BITS: u32 = 20;
 
-/// The sequence of protected packets that datagrams are; the paths they take are not told apart, so that a peer costs
-/// the same however many there are.
+/// Packet number sequence of datagrams. All paths share it, so that the state of a peer does not grow with the number
+/// of paths.
 pub(super) const DATAGRAMS: u16 = 0;
-/// The sequence of protected packets that records of the side channel are.
+/// Packet number sequence of the side channel's records.
 pub(super) const SIDE_CHANNEL: u16 = 1;
-/// Sequences of an association.
+/// Number of packet number sequences of an association.
 pub(super) const SEQUENCES: u16 = 2;
 
-/// Between two looks at peers with something under way.
+/// Interval of upkeep while something is outstanding.
 pub(super) const BUSY: Duration = Duration::from_ms(10);
 
 /// A peer.
 pub(super) struct Remote {
     pub(super) entry: Arc<PeerEntry>,
-    /// Messages that wait for an association, or for room in it: handles.
+    /// Messages that wait for an association, or for room in it: handle and length.
     pub(super) pending: VecDeque<(u64, u64)>,
     pub(super) opening: Opening,
-    /// Keys and numbers, once they are agreed on.
+    /// Keys and numbers, once they are negotiated.
     pub(super) association: Option<Box<Association>>,
-    /// Who waits to hear whether it can be reached.
+    /// Threads that wait for the result of connecting to the peer.
     pub(super) asked: Vec<Answer<Result<(), ConnectError>>>,
-    /// When it was met, or asked for something last.
+    /// Time at which the peer was created or last used by a request.
     pub(super) met: Time,
 }
 
 impl Remote {
-    /// When something was last posted to it or heard of it.
+    /// Returns the time at which something was last posted to it or received from it.
     pub(super) fn used(&self) -> Time {
         self.association.as_deref().map_or(self.met, |association| association.used.max(self.met))
     }
 }
 
-/// How far the next association has come.
+/// Progress of the next association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// There is none on the way.
+    /// None is being negotiated.
     No,
-    /// This end asks.
+    /// This end has sent the request.
     Asks(AttemptId),
-    /// The peer asks, and was told yes: the number it knows us by.
+    /// This end has accepted the peer's request, under this number of the association.
     Answers(u32),
-    /// Both asked; the peer's attempt goes on, and is waited for until then.
+    /// Both ends sent a request, and the peer's has priority. This end waits for it until this time.
     Yields(Time),
 }
 
-/// What a peer has said about being forgotten.
+/// Message of a peer about being forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Leave {
     Close,
     Closed,
 }
 
-/// What two ends have agreed on, until one of them begins anew.
+/// Agreement of two endpoints on keys and numbers, valid until one of them starts anew.
 pub(super) struct Association {
-    /// Its number here, by which the transport knows the peer, and there.
+    /// Number of the association at this end, by which the transport identifies the peer, and number at the peer.
     pub(super) id: u32,
     pub(super) remote_id: u32,
     pub(super) qp: QpNum,
     pub(super) session: Session,
-    /// Port of its side channel.
+    /// Port of the peer's side channel.
     pub(super) side_port: u16,
-    /// Messages posted to it that are not done.
+    /// Messages posted to the peer that have not completed.
     pub(super) outstanding: u32,
-    /// When it was last heard.
+    /// Time of the last arrival from the peer.
     pub(super) used: Time,
-    /// This end has asked whether it may forget the peer, and waits so long for the answer.
+    /// Deadline for the answer to this end's Close, if one was sent.
     pub(super) closing: Option<Time>,
-    /// It has ended a TCP connection, perhaps because its process is gone: it is to give a sign of life.
+    /// True if the peer has ended a TCP connection, perhaps because its process has died. It is probed.
     pub(super) suspect: bool,
-    /// It is among those whose messages wait for room.
+    /// True if the peer is in the list of those whose messages wait for room.
     pub(super) waits: bool,
-    /// Which of its messages are looked at next for one that may have been forgotten, and when.
+    /// Position in the outstanding messages at which the next reminders begin, and the time of the next reminders.
     pub(super) remind_from: u64,
     pub(super) remind_at: Time,
-    /// The TCP connection on which this end speaks.
+    /// TCP connection on which this end sends.
     pub(super) line: Option<u32>,
-    /// Messages of the side channel that wait for one.
+    /// Encoded side messages that wait for a TCP connection.
     pub(super) unsaid: Vec<u8>,
-    /// It is among those with something to say.
+    /// True if the peer is in the list of those with side messages to send.
     pub(super) marked: bool,
-    /// Given up messages, to be said again on a new TCP connection.
+    /// Abort messages to be repeated on a new TCP connection, latest first.
     pub(super) aborts: VecDeque<SideMessage>,
-    /// What was said may not have arrived.
+    /// True if side messages may not have arrived.
     pub(super) lost: bool,
-    /// How long something has been awaited of it without a sign of life.
+    /// Time for which something has been awaited from the peer without any sign of life.
     pub(super) silence: Duration,
-    /// Since when there has been no sign of life and no lasting TCP connection.
+    /// Time since which there has been neither a sign of life nor a lasting TCP connection.
     pub(super) down_since: Option<Time>,
-    /// When a TCP connection may be tried next, and how often it was in vain.
+    /// Time of the next attempt to open a TCP connection, and the number of failed attempts.
     pub(super) call_at: Time,
     pub(super) calls: u32,
-    /// When one was tried last.
+    /// Time of the last attempt.
     pub(super) called_at: Time,
-    /// The attempt it came from, kept to repeat its Confirm until the peer shows that it has it.
+    /// Handshake attempt that created the association, kept to repeat its Confirm until a packet of the peer proves
+    /// that it arrived.
     pub(super) confirming: Option<AttemptId>,
 }
 
@@ -147,39 +148,40 @@ impl Association {
         }
     }
 
-    /// The transport's name of the peer.
+    /// Returns the transport's identity of the peer.
     pub(super) fn peer(&self) -> PeerId {
         PeerId { host: HostId(self.id), qp: self.qp }
     }
 
-    /// A word of the peer, however it came. The attempt that need not be kept any longer, if there is one.
+    /// Records a sign of life of the peer. Returns the handshake attempt that need not be kept any longer, if there
+    /// is one.
     pub(super) fn heard(&mut self, now: Time) -> Option<AttemptId> {
         (self.silence, self.used, self.suspect) = (Duration::ZERO, now, false);
         self.holds();
         self.confirming.take()
     }
 
-    /// The side channel holds, or the peer has said something.
+    /// Records that the side channel works, or that the peer is alive.
     pub(super) fn holds(&mut self) {
         (self.down_since, self.calls) = (None, 0);
     }
 }
 
-/// All peers the loop has met, by their place in the address vector.
+/// All peers of the loop, by their index in the address vector.
 #[derive(Default)]
 pub(super) struct Remotes {
     slots: Vec<Option<Box<Remote>>>,
-    /// Counts associations, to tell those of one peer apart.
+    /// Counter of associations, which distinguishes those of one peer.
     generation: u32,
 }
 
 impl Remotes {
-    /// `first`: what associations are counted from, at random.
+    /// `first`: random start of the counter of associations.
     pub(super) fn new(first: u32) -> Self {
         Remotes { slots: Vec::new(), generation: first }
     }
 
-    /// The peer of this entry, who is met if need be.
+    /// Returns the peer of this entry; creates it if necessary.
     pub(super) fn meet(&mut self, now: Time, entry: &Arc<PeerEntry>) -> &mut Remote {
         let index = entry.peer.index as usize;
         if self.slots.len() <= index {
@@ -219,15 +221,15 @@ impl Remotes {
         self.slots.iter().flatten().filter(|remote| remote.association.is_some()).count()
     }
 
-    /// A number for an association of this peer that its others do not have.
+    /// Returns a new association number for this peer.
     pub(super) fn next_id(&mut self, index: u32) -> u32 {
         const GENERATIONS: u32 = 1 << (32 - INDEX_BITS);
-        // 0 names nothing.
+        // 0 is never assigned.
         self.generation = self.generation % (GENERATIONS - 1) + 1;
         self.generation << INDEX_BITS | index
     }
 
-    /// The association of this number, and the place of its peer.
+    /// Returns the association with this number, and the index of its peer.
     #[inline]
     pub(super) fn of_id(&mut self, id: u32) -> Option<(u32, &mut Association)> {
         let index = index_of(id);
@@ -237,7 +239,7 @@ impl Remotes {
 }
 
 impl Remotes {
-    /// The association of this number, and where its packets go.
+    /// Returns the association with this number, and the peer's address.
     #[inline]
     pub(super) fn address_of(&mut self, id: u32) -> Option<(SocketAddr, &mut Association)> {
         let remote = self.get_mut(index_of(id))?;
@@ -246,12 +248,12 @@ impl Remotes {
     }
 }
 
-/// The place of the peer an association's number is of.
+/// Returns the index of the peer to which an association's number belongs.
 pub(super) fn index_of(id: u32) -> u32 {
     id & ((1 << INDEX_BITS) - 1)
 }
 
-/// Bytes a peer costs here, its keys and replay windows included, while nothing is on the way.
+/// Bytes of state of an idle peer here, its keys and replay windows included.
 pub(super) const BYTES_A_PEER: usize = size_of::<Option<Box<Remote>>>()
     + size_of::<Remote>()
     + size_of::<Association>()

@@ -1,4 +1,4 @@
-//! What the application asks for.
+//! Execution of the application's requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -71,18 +71,19 @@ impl Core {
         }
     }
 
-    /// As [`current`](Core::current), of a peer for which there is a message, which has taken its place among those.
+    /// Returns the [`current`](Core::current) entry of a peer, and moves the room that a message has taken to it.
     fn current_for_message(&mut self, to: Arc<PeerEntry>) -> Arc<PeerEntry> {
         let current = self.current(to.clone());
         if !Arc::ptr_eq(&current, &to) {
             to.room.give_back();
-            // There may be one more than can be told apart for a moment; it waits for the others.
+            // One message more than the limit is possible for a moment; it waits for the others.
             let _ = current.room.take();
         }
         current
     }
 
-    /// Posts what waits for a peer, as far as the transport takes it. Without an association one is asked for.
+    /// Posts a peer's pending messages, as far as the transport accepts them. Requests an association if there is
+    /// none.
     pub(super) fn post_pending(&mut self, index: u32) {
         if self.defers() {
             return;
@@ -96,12 +97,12 @@ impl Core {
             return;
         };
         if association.closing.is_some() {
-            // The peer may have forgotten this end: it says so, or anything else.
+            // The peer may have forgotten this end. Its answer, or any other packet, decides.
             return;
         }
         let first = association.outstanding == 0;
         while let Some(&(handle, len)) = remote.pending.front() {
-            // Length and number were checked when it was posted; what the transport cannot tell apart waits.
+            // Length and number were checked when the message was posted. Messages beyond the transport's limit wait.
             if self.rd.post(now, association.peer(), handle, len).is_err() {
                 break;
             }
@@ -117,7 +118,7 @@ impl Core {
         }
     }
 
-    /// Gives up everything that is under way with a peer; it may begin anew.
+    /// Fails everything outstanding with a peer. A new association may follow.
     pub(super) fn fail(&mut self, index: u32, status: Status) {
         self.end_association(index, status);
         let Some(remote) = self.remotes.get_mut(index) else { return };
@@ -128,7 +129,7 @@ impl Core {
         self.shared.tell();
     }
 
-    /// Answers those who wait to hear whether a peer can be reached.
+    /// Answers the threads that wait for the association with a peer.
     pub(super) fn answer_asked(&mut self, index: u32, result: &Result<(), ConnectError>) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         for answer in std::mem::take(&mut remote.asked) {
@@ -142,7 +143,7 @@ impl Core {
         if self.addresses.get(entry.peer).is_none() {
             return;
         }
-        // The last words: what is whole, and so need not be said again.
+        // Reports complete messages first, so that the peer does not send them again.
         self.drain_outputs();
         if let Some(association) = self.association(index).filter(|association| association.line.is_some()) {
             let (id, dst_qp) = (association.id, association.qp);
@@ -158,7 +159,8 @@ impl Core {
             self.end_receive(posted.handle, Some(entry.peer), Status::Flushed, 0);
         }
         self.remotes.remove(index);
-        // Who else has hold of it is about to use it: then it stays known. One holder is the command that asks for this.
+        // If another thread holds the entry, it is about to use it, and the peer stays known. One holder is this
+        // command.
         self.addresses.confirm(index);
         self.addresses.remove(index, 1);
     }

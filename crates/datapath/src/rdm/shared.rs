@@ -1,4 +1,4 @@
-//! What the application asks of the loop, and what it is told.
+//! Requests of the application to the loop, and completions.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::error::ConnectError;
 use crate::region::Slice;
 use crate::shared::{Answer, Room, Shared};
 
-/// A message or a receive that is done.
+/// Completion of a message or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdmCompletion {
-    /// As given when it was posted.
+    /// Identifier given when the request was posted.
     pub wr_id: u64,
-    /// To whom the message went, or who sent it; `None` for a receive that no message has taken.
+    /// Destination or sender of the message; `None` for a receive that no message has taken.
     pub peer: Option<Peer>,
-    /// How it ended.
+    /// Final status.
     pub status: Status,
     /// [`Opcode::Send`] or [`Opcode::Recv`].
     pub opcode: Opcode,
@@ -26,12 +26,12 @@ pub struct RdmCompletion {
 }
 
 impl RdmCompletion {
-    /// Whether it ended well.
+    /// Returns true if the status is success.
     pub fn is_success(&self) -> bool {
         self.status == Status::Success
     }
 
-    /// Bytes of the message, or what went wrong.
+    /// Returns the bytes of the message, or the error status.
     ///
     /// # Errors
     /// The status, if it is not success.
@@ -40,7 +40,7 @@ impl RdmCompletion {
     }
 }
 
-/// What the application asks of the loop.
+/// Request of the application to the loop.
 pub(super) enum Command {
     Send {
         to: Arc<PeerEntry>,
@@ -60,7 +60,7 @@ pub(super) enum Command {
         peer: Arc<PeerEntry>,
         answer: Answer<()>,
     },
-    /// Peers that are idle make room for another one, if need be.
+    /// Makes room for another peer by retiring idle ones, if necessary.
     MakeRoom {
         answer: Answer<bool>,
     },
@@ -73,7 +73,8 @@ pub(super) enum Command {
     Stop,
 }
 
-/// Requests that may be under way or not taken out; one half each.
+/// Free slots for requests that are outstanding or whose completions have not been taken; separate for sends and
+/// receives.
 #[derive(Debug)]
 pub(super) struct Rooms {
     pub(super) sends: Room,

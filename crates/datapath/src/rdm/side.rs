@@ -1,8 +1,8 @@
-//! The side channel: what is missing and what is whole, over TCP.
+//! The side channel: reports of missing packets and complete messages, over TCP.
 //!
-//! A connection to a peer is made when there is something to say and there is none. Either end may; where both do at the
-//! same moment each speaks on its own. Where one breaks with messages outstanding, it is made anew, and the transport
-//! says again what may not have arrived.
+//! A connection to a peer is opened when there is a message to send and no connection. Either end may open it; if
+//! both do at the same time, each sends on its own. If a connection breaks with messages outstanding, a new one is
+//! opened, and the transport repeats what may not have arrived.
 
 use std::net::SocketAddr;
 
@@ -19,43 +19,43 @@ use crate::event_loop::MAY_BEGIN_ANEW;
 use crate::scheme::span;
 use crate::secure::{Protection, SessionId};
 
-/// Between two looks at peers with nothing under way.
+/// Interval of upkeep while nothing is outstanding.
 const QUIET: Duration = Duration::from_ms(200);
-/// A peer of which something is awaited is asked for a sign of life after so long a silence.
+/// Silence after which a peer from which something is awaited is probed.
 const ASK_AFTER: Duration = Duration::from_ms(100);
-/// Of the time between two looks no more counts as a peer's silence: this end may have been held up itself.
+/// Bound on the time between two upkeeps that counts as a peer's silence: this end may have been stalled itself.
 const LONGEST_LOOK: Duration = Duration::from_ms(400);
-/// Before a connection that broke is tried again; twice as long each time, up to a bound.
+/// Delay before a broken connection is opened again. It doubles with each failure, up to [`MOST_DOUBLINGS`] times.
 const CALL_AGAIN: Duration = Duration::from_ms(10);
 const MOST_DOUBLINGS: u32 = 6;
-/// A connection that holds so long is one with the peer, even if it says nothing.
+/// Age from which a connection counts as one with the peer, even if no message has arrived on it.
 const LASTING: Duration = Duration::from_ms(500);
-/// Messages given up that are said again on a new connection.
+/// Largest number of Abort messages that are repeated on a new connection.
 const MOST_ABORTS: usize = 64;
-/// So often, messages that have left and are not done are announced once more, so many at a time: what the peer has said of
-/// them may have been lost with a connection of which this end knows nothing.
+/// Interval at which outstanding messages are announced again, and the largest number announced at a time. The peer's
+/// report about them may have been lost with a connection of which this end does not know.
 pub(super) const REMIND_EVERY: Duration = Duration::from_ms(1_000);
 const REMINDERS: usize = 64;
 
-/// How a connection ends.
+/// Cause of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// By a fault, or the other end.
+    /// A fault, or the other end closed it.
     Broken,
-    /// What came was not ours.
+    /// Invalid or foreign content.
     Refused,
-    /// It is not needed, or another needs its place.
+    /// Not needed any more, or another connection needs its slot.
     Closed,
 }
 
 impl Core {
-    /// A message for a peer; it leaves with the rest of the turn.
+    /// Queues a message for a peer; it leaves with the rest of the turn.
     pub(super) fn say(&mut self, id: u32, message: SideMessage) {
         let limit = self.config.side_buffer_bytes;
         let Some((index, association)) = self.remotes.of_id(id) else { return };
         let (start, len) = (association.unsaid.len(), message.encoded_len());
         if start + len > limit {
-            // As if the connection had broken: what matters is said again.
+            // Same as a broken connection: important messages are repeated.
             association.unsaid = Vec::new();
             association.lost = true;
             return;
@@ -71,7 +71,7 @@ impl Core {
         }
     }
 
-    /// Says what there is to say, where there is a connection for it or one may be tried.
+    /// Sends queued messages for which there is a connection, or for which one may be opened.
     pub(super) fn flush_side(&mut self) {
         let now = self.io.now;
         for index in std::mem::take(&mut self.talkers) {
@@ -92,7 +92,7 @@ impl Core {
         self.remotes.get_mut(index)?.association.as_deref_mut()
     }
 
-    /// Calls a peer.
+    /// Opens a TCP connection to a peer.
     fn call(&mut self, index: u32) -> Option<u32> {
         let (now, give_up) = (self.io.now, self.give_up());
         let remote = self.remotes.get_mut(index)?;
@@ -123,15 +123,15 @@ impl Core {
         }
     }
 
-    /// The connections used least recently end where there are more than `most` whose callers have proved who they are. Those
-    /// who have not cost no others their connection.
+    /// Closes the least recently used connections while more than `most` connections have authenticated peers.
+    /// Unauthenticated connections cannot displace others.
     fn make_room(&mut self, most: usize, but: Option<u32>) {
         while let Some(line) = self.lines.too_many(most, but) {
             self.hang_up(line, End::Closed);
         }
     }
 
-    /// Puts what an association has to say on a connection, and sends what it takes.
+    /// Moves the queued messages of an association to a connection, and sends as much as the socket accepts.
     fn speak(&mut self, index: u32, line: u32) {
         let now = self.io.now;
         let Some(association) =
@@ -168,14 +168,15 @@ impl Core {
         }
     }
 
-    /// A connection broke. What came before that is taken in: of a peer that is gone it was the last.
+    /// Ends a broken connection. Data that arrived before the fault is processed first: a peer that is gone sends no
+    /// more.
     fn break_off(&mut self, now: Time, line: u32) {
         let _ = self.lines.read(line);
         let end = if self.listen(now, line).is_ok() { End::Broken } else { End::Refused };
         self.hang_up(line, end);
     }
 
-    /// Takes in what has happened on TCP. Returns whether there was anything.
+    /// Processes TCP events. Returns true if there were any.
     pub(super) fn hear_side(&mut self, now: Time) -> bool {
         let mut found = Vec::new();
         self.lines.look(now, self.give_up(), &mut found);
@@ -191,7 +192,7 @@ impl Core {
         !found.is_empty()
     }
 
-    /// Takes in what has arrived on a connection, and ends one that is over.
+    /// Processes the data that has arrived on a connection, and closes a connection that has ended.
     fn read(&mut self, now: Time, line: u32) {
         let ended = self.lines.read(line).is_err();
         match (self.listen(now, line), ended) {
@@ -201,7 +202,7 @@ impl Core {
         }
     }
 
-    /// Takes the messages out of what has arrived. An error: it is nothing of ours.
+    /// Parses the messages that have arrived. An error means that the content is invalid.
     fn listen(&mut self, now: Time, index: u32) -> Result<(), ()> {
         let Some(line) = self.lines.get_mut(index) else { return Ok(()) };
         if line.inbound.is_empty() {
@@ -256,7 +257,7 @@ impl Core {
             if let Some(attempt) = association.heard(now) {
                 self.handshakes.is_confirmed(attempt);
             }
-            // A caller that cannot prove to be the peer is not spoken to.
+            // Nothing is sent on a connection whose opener has not authenticated itself.
             association.line.get_or_insert(line);
             let new = self.lines.get_mut(line).is_some_and(|line| line.owner.replace(id).is_none());
             if new {
@@ -291,8 +292,8 @@ impl Core {
         Ok(())
     }
 
-    /// A message has been announced. Where there is neither a receive nor room for all of it, it waits at its sender rather
-    /// than come in vain.
+    /// Handles an announced message. If there is neither a receive nor room for all of it, it waits at its sender, so
+    /// that its packets are not dropped here.
     fn on_announced(&mut self, now: Time, id: u32, msg_id: u16) {
         let Some((index, association)) = self.remotes.of_id(id) else { return };
         let peer = association.peer();
@@ -304,7 +305,7 @@ impl Core {
         }
     }
 
-    /// A call of one that says to be a peer.
+    /// Handles the preamble of a connection that a peer has opened; returns the association that it claims.
     fn answer_call(&mut self, line: u32, preamble: Preamble) -> Result<u32, ()> {
         let id = preamble.to.0;
         let (_, association) = self.remotes.of_id(id).ok_or(())?;
@@ -318,7 +319,7 @@ impl Core {
         Ok(id)
     }
 
-    /// A connection is over.
+    /// Closes a connection.
     fn hang_up(&mut self, line: u32, end: End) {
         let Some(closed) = self.lines.close(line) else { return };
         let stats = &mut self.lines.stats;
@@ -331,26 +332,27 @@ impl Core {
             && association.line == Some(line)
         {
             association.line = None;
-            // Whose process is gone ends its connections; so does one that needs them no longer.
+            // The peer's process may have died, or the peer does not need the connection any more.
             association.suspect |= end == End::Broken;
             self.broke(index);
         }
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(super) fn hang_up_all(&mut self) {
         for line in self.lines.indices() {
             self.hang_up(line, End::Closed);
         }
     }
 
-    /// The connection on which this end spoke is gone, or could not be made.
+    /// Handles the loss of the connection on which this end sent, or the failure to open one.
     fn broke(&mut self, index: u32) {
         let now = self.io.now;
         let Some(association) = self.association(index) else { return };
         association.unsaid = Vec::new();
         association.lost = true;
-        // There is no connection that it could disturb.
+        // A peer that is being retired counts as gone once its TCP connection fails: no connection is left that
+        // forgetting it could disturb.
         let gone = association.closing.map(|_| (association.id, Leave::Closed));
         let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
         association.call_at = now.saturating_add(Duration::from_ps(wait));
@@ -360,7 +362,7 @@ impl Core {
         self.io.look_by(now.saturating_add(BUSY));
     }
 
-    /// Looks after peers whose connection broke, those that are gone, and connections that are not used.
+    /// Periodic maintenance: broken connections, silent peers, unused connections.
     pub(super) fn upkeep(&mut self, now: Time) {
         let give_up = span(self.config.device.peer_timeout);
         let elapsed = now.saturating_since(self.upkeep_at).min(LONGEST_LOOK);
@@ -369,7 +371,7 @@ impl Core {
         for index in self.remotes.indices() {
             self.ask_again(now, index);
             if self.is_silent(now, index, elapsed) {
-                // With one that was to go nothing is lost; another one may come back.
+                // An idle peer is forgotten without loss; another may come back.
                 let idle = self.is_idle(index);
                 self.fail(index, Status::RetryExceeded);
                 if idle {
@@ -385,7 +387,7 @@ impl Core {
             };
             let gives_up_unheard = association.lost && !association.aborts.is_empty();
             if association.outstanding == 0 && association.unsaid.is_empty() && !gives_up_unheard {
-                // Nothing of this end is at stake; what the peer misses it says itself.
+                // Nothing of this end is outstanding. The peer requests what it misses.
                 (association.lost, association.down_since) = (false, None);
                 continue;
             }
@@ -436,8 +438,8 @@ impl Core {
         }
     }
 
-    /// Whether a peer has said nothing for as long as it may, while something was awaited of it: its process hangs, and
-    /// its system keeps up appearances on TCP. Asks it for a sign of life before that.
+    /// Returns true if a peer from which something is awaited has been silent for the peer timeout. Its process
+    /// hangs, while its kernel keeps TCP alive. Probes it before that.
     fn is_silent(&mut self, now: Time, index: u32, elapsed: Duration) -> bool {
         let give_up = span(self.config.device.peer_timeout);
         let rd = &self.rd;
@@ -461,8 +463,8 @@ impl Core {
     fn close_idle(&mut self, now: Time) {
         for line in self.lines.indices() {
             if self.is_line_idle(now, line) {
-                // A loop that was held up may not have looked yet at what has arrived. A connection that is closed with
-                // something unread is reset, and the other end loses what it has not read.
+                // A stalled loop may not have read what has arrived. Closing a connection with unread data resets it,
+                // and the other end loses its unread data.
                 self.read(now, line);
                 if self.is_line_idle(now, line) {
                     self.hang_up(line, End::Closed);
@@ -471,7 +473,7 @@ impl Core {
         }
     }
 
-    /// A connection has not been used for long, and nothing that needs it is under way.
+    /// Returns true if a connection has not been used for long, and nothing outstanding needs it.
     fn is_line_idle(&mut self, now: Time, line: u32) -> bool {
         let idle = span(self.config.side_idle);
         let Some(open) = self.lines.get_mut(line).filter(|open| now - open.used >= idle) else {

@@ -1,4 +1,4 @@
-//! What a datagram endpoint counts.
+//! Statistics of a datagram endpoint.
 
 use std::time::Duration;
 
@@ -9,78 +9,79 @@ use super::address_vector::Peer;
 pub use super::tcp::SideStats;
 use crate::stats::{SendCounters, SendError};
 
-/// A datagram endpoint, as it is now.
+/// Statistics and present state of a datagram endpoint.
 #[derive(Clone, Debug)]
 pub struct RdmStats {
-    /// Peers it knows.
+    /// Number of known peers.
     pub peers: usize,
-    /// Of these, those with which keys are agreed on.
+    /// Number of these with an association.
     pub associations: usize,
-    /// Packets, NACKs, flows scanned, messages.
+    /// Packets, NACKs, scanned flows, messages.
     pub counters: RdCounters,
-    /// The side channel.
+    /// Statistics of the side channel.
     pub side: SideStats,
-    /// What was handed to the system.
+    /// Batches handed to the system.
     pub sent: SendCounters,
-    /// The last batch that the system refused for good.
+    /// Last batch that the system refused permanently.
     pub last_send_error: Option<SendError>,
-    /// Datagrams that arrived, of whatever kind.
+    /// Datagrams received, of any kind.
     pub received_datagrams: u64,
-    /// Their bytes.
+    /// Bytes of these datagrams.
     pub received_bytes: u64,
-    /// Datagrams dropped: damaged, foreign, forged, replayed or senseless.
+    /// Datagrams dropped: damaged, foreign, forged, replayed or invalid.
     pub refused_datagrams: u64,
-    /// Datagrams that arrived marked Congestion Experienced.
+    /// Datagrams received with the mark Congestion Experienced.
     pub marked_datagrams: u64,
-    /// The lowest rate at which a destination is sent to at present; `None` without congestion control.
+    /// Lowest present rate of all destinations; `None` without congestion control.
     pub slowest: Option<Rate>,
-    /// Packets dropped because no receive was posted and what may be kept was used up; their senders were told to wait.
+    /// Packets dropped because no receive was posted and the store for such messages was full. Their senders wait.
     pub no_room_drops: u64,
-    /// Bugs that struck over the packet of one peer, and cost no other. Each is in the log, at level error.
+    /// Panics while processing a packet of one peer. Each ended that peer's association only, and is in the log at
+    /// level error.
     pub panics: u64,
-    /// Peers whose messages wait for a receive or room here.
+    /// Peers whose messages wait for a receive or for room here.
     pub waiting_peers: usize,
-    /// Bytes kept of messages for which no receive is posted.
+    /// Bytes stored of messages for which no receive is posted.
     pub kept_bytes: u64,
-    /// Data packets sent on each path, retransmissions included, and the path's UDP source port.
+    /// Data packets sent on each path, and the path's UDP source port.
     pub paths: Vec<RdmPath>,
     /// Period of the scan.
     pub scan_period: Duration,
-    /// Turns of the loop, and how often it slept.
+    /// Turns of the loop.
     pub turns: u64,
-    /// Times it slept.
+    /// Sleeps of the loop.
     pub sleeps: u64,
 }
 
 /// A path of a datagram endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RdmPath {
-    /// UDP source port; 0 where the backend has none.
+    /// UDP source port; 0 if the backend has none.
     pub source_port: u16,
     /// Data packets sent, retransmissions included.
     pub packets: u64,
 }
 
-/// A peer of a datagram endpoint, as it is now.
+/// A peer of a datagram endpoint, in its present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdmPeer {
-    /// Its name.
+    /// Name of the peer.
     pub peer: Peer,
-    /// How far this end has come with it.
+    /// Progress of its association.
     pub state: RdmPeerState,
-    /// For how long nothing has been heard of it and nothing posted to it; `None` where nothing ever was.
+    /// Time since anything was last received from it or posted to it; `None` if nothing ever was.
     pub idle: Option<Duration>,
-    /// Messages to it that are not done.
+    /// Outstanding messages to it.
     pub outstanding: usize,
 }
 
-/// How far an endpoint has come with a peer.
+/// State of an endpoint's association with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RdmPeerState {
-    /// It is known by its address alone.
+    /// The peer has no association.
     Known,
-    /// Keys are being agreed on.
+    /// An association is being negotiated.
     Opening,
-    /// Keys are agreed on.
+    /// An association is established.
     Open,
 }

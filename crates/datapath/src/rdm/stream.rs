@@ -1,5 +1,6 @@
-//! The bytes of a side channel's TCP connection (docs/wire.md): a preamble of whoever opens it, then messages of
-//! `pathweave_wire`, in protected records unless the endpoints are insecure. Nothing here knows sockets or keys.
+//! Byte stream of a side channel's TCP connection (docs/wire.md). The end that opens it sends a preamble. Messages of
+//! `pathweave_wire` follow, in protected records unless the endpoints are insecure. This module uses no sockets and
+//! no keys.
 
 use std::ops::Range;
 
@@ -7,40 +8,40 @@ use thiserror::Error;
 
 use crate::secure::{Protection, SessionId};
 
-/// Bytes of a preamble.
+/// Length of a preamble, in bytes.
 pub const PREAMBLE_LEN: usize = 12;
 const MAGIC: u8 = 0x74;
 const VERSION: u8 = 1;
-/// Bytes before a record: how long it is.
+/// Length of a record's header, which contains the record's length; in bytes.
 pub const RECORD_HEAD: usize = 2;
-/// Longest record, without its head.
+/// Largest length of a record without its header, in bytes.
 pub const MAX_RECORD: usize = 16_384;
 
-/// What the end that opens a TCP connection says first: between which two ends of an association it is.
+/// First bytes from the end that opens a TCP connection: they name the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// How records are protected, as the handshake has settled.
+    /// Protection of records, as the handshake has negotiated.
     pub protection: Protection,
-    /// The association's number at the end that was called.
+    /// Number of the association at the accepting end.
     pub to: SessionId,
-    /// Its number at the end that calls.
+    /// Number of the association at the connecting end.
     pub from: SessionId,
 }
 
-/// Why bytes are not what a side channel carries. The connection is of no use then.
+/// Violation of the stream format. The connection cannot be used any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {value}, allowed: {allowed}")]
 pub struct StreamError {
-    /// Which field.
+    /// Name of the invalid field.
     pub field: &'static str,
-    /// Its value.
+    /// Value of the field.
     pub value: u64,
-    /// What is allowed.
+    /// Allowed values.
     pub allowed: &'static str,
 }
 
 impl Preamble {
-    /// Its bytes.
+    /// Encodes the preamble.
     pub fn encode(&self) -> [u8; PREAMBLE_LEN] {
         let mut bytes = [0; PREAMBLE_LEN];
         bytes[..4].copy_from_slice(&[MAGIC, VERSION, self.protection.code(), 0]);
@@ -49,10 +50,10 @@ impl Preamble {
         bytes
     }
 
-    /// Reads the preamble at the beginning of a stream; `None` while it is not all there.
+    /// Parses the preamble at the beginning of a stream; returns `None` while it is incomplete.
     ///
     /// # Errors
-    /// [`StreamError`] names the field that is wrong.
+    /// [`StreamError`] names the invalid field.
     pub fn parse(bytes: &[u8]) -> Result<Option<Preamble>, StreamError> {
         let Some(bytes) = bytes.first_chunk::<PREAMBLE_LEN>() else { return Ok(None) };
         let refuse = |field, value: u8, allowed| Err(StreamError { field, value: value.into(), allowed });
@@ -72,10 +73,10 @@ impl Preamble {
     }
 }
 
-/// Where in `bytes` the record at its beginning is, without its head; `None` while it is not all there.
+/// Returns the range in `bytes` of the first record, without its header; `None` while it is incomplete.
 ///
 /// # Errors
-/// [`StreamError`]: nothing is so short or so long.
+/// [`StreamError`] if the length is out of range.
 pub fn record(bytes: &[u8]) -> Result<Option<Range<usize>>, StreamError> {
     let Some(head) = bytes.first_chunk::<RECORD_HEAD>() else { return Ok(None) };
     let len = usize::from(u16::from_be_bytes(*head));

@@ -1,4 +1,4 @@
-//! TCP connections of the side channel: sockets that never block, and who has something to read.
+//! TCP connections of the side channel: nonblocking sockets and their readiness.
 
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
@@ -13,54 +13,54 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 
 use crate::scheme::span;
 
-/// Connections whose caller has not proven who it is.
+/// Largest number of accepted connections whose opener has not authenticated itself.
 const MOST_STRANGERS: usize = 256;
-/// Bytes one connection may bring before others have their turn.
+/// Largest number of bytes read from one connection before others have their turn.
 const READ_A_TURN: usize = 256 << 10;
 const READ_STEP: usize = 16 << 10;
 const EVENTS_A_TURN: usize = 64;
 const LISTENER: u64 = u64::MAX;
-/// After a connection could not be taken, the next attempt.
+/// Delay before the next attempt after a connection could not be accepted.
 const ACCEPT_AGAIN: pathweave_units::Duration = pathweave_units::Duration::from_ms(100);
-/// A timeout of nothing would be none.
+/// Smallest socket timeout, since a timeout of zero means none.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// A TCP connection.
 #[derive(Debug)]
 pub(super) struct Line {
     stream: TcpStream,
-    /// The association its caller says it is for.
+    /// Association that its opener claims.
     pub(super) claims: Option<u32>,
-    /// The association it serves, once that is proven.
+    /// Association that it serves, once its opener has authenticated itself.
     pub(super) owner: Option<u32>,
-    /// What has arrived and was not looked at.
+    /// Received bytes that have not been processed.
     pub(super) inbound: Vec<u8>,
-    /// Messages that have arrived, without protection.
+    /// Received messages, unprotected.
     pub(super) plain: Vec<u8>,
     outbound: Vec<u8>,
-    /// Bytes of `outbound` that have left.
+    /// Number of bytes of `outbound` that have been sent.
     sent: usize,
     connected: bool,
-    /// When it was last of use.
+    /// Time of the last use.
     pub(super) used: Time,
 }
 
-/// What the connections have done.
+/// Counters of the TCP connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideStats {
-    /// TCP connections there are.
+    /// Open TCP connections.
     pub open: usize,
-    /// Opened by this end.
+    /// Connections opened by this end.
     pub opened: u64,
-    /// Opened by peers.
+    /// Connections opened by peers.
     pub accepted: u64,
-    /// Ended by a fault or by the other end.
+    /// Connections that ended by a fault or were closed by the other end.
     pub broken: u64,
-    /// Closed because they were idle, or to make room.
+    /// Connections closed because they were idle, or to make room.
     pub closed: u64,
-    /// Ended because of what came: not ours, forged, or senseless.
+    /// Connections closed because of invalid, foreign or forged content.
     pub refused: u64,
-    /// Times a connection could not be taken for want of file descriptors or memory; it waits a moment then.
+    /// Times a connection could not be accepted for want of file descriptors or memory. It waits for a moment then.
     pub accept_failures: u64,
     /// Bytes sent, protection included.
     pub sent_bytes: u64,
@@ -68,7 +68,7 @@ pub struct SideStats {
     pub received_bytes: u64,
 }
 
-/// What has happened to a connection.
+/// Readiness event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Happened {
     pub(super) line: u32,
@@ -83,15 +83,15 @@ pub(super) struct Lines {
     listener: TcpListener,
     lines: Vec<Option<Box<Line>>>,
     free: Vec<u32>,
-    /// Where there may be more to read.
+    /// Connections that may have more data to read.
     again: Vec<u32>,
     pub(super) stats: SideStats,
-    /// No connection is taken before: the last one could not be.
+    /// Time before which no connection is accepted, set after a failure to accept one.
     accepts_at: Option<Time>,
 }
 
 impl Lines {
-    /// Listens at `address`, or at another port there if that one is taken.
+    /// Listens at `address`, or at another port of the same IP address if that port is in use.
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
         let listen = |address: SocketAddr| {
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -122,12 +122,12 @@ impl Lines {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening port.
     pub(super) fn port(&self) -> u16 {
         self.listener.local_addr().map_or(0, |address| address.port())
     }
 
-    /// Readable when something has happened.
+    /// Returns a descriptor that is readable when there are events.
     pub(super) fn happenings(&self) -> io::Result<OwnedFd> {
         self.epoll.as_fd().try_clone_to_owned()
     }
@@ -136,7 +136,7 @@ impl Lines {
         self.lines.get_mut(line as usize)?.as_deref_mut()
     }
 
-    /// Calls a peer. The connection is there at once, and may turn out not to come about.
+    /// Opens a connection to a peer. It is returned at once, and may still fail.
     pub(super) fn call(&mut self, now: Time, to: SocketAddr, give_up: Duration) -> io::Result<u32> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
@@ -151,7 +151,7 @@ impl Lines {
 
     fn add(&mut self, now: Time, socket: Socket, give_up: Duration) -> io::Result<u32> {
         socket.set_tcp_nodelay(true)?;
-        // A peer that is gone without a word is found out, whether there is something to say to it or not.
+        // Detects a peer that disappears without closing, whether there is data to send or not.
         socket.set_tcp_user_timeout(Some(give_up))?;
         let every = Duration::from_secs(1).max(give_up / 4);
         socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(every).with_interval(every))?;
@@ -180,7 +180,7 @@ impl Lines {
         Ok(index)
     }
 
-    /// Closes a connection. What was written and has not left the kernel still leaves.
+    /// Closes a connection. The kernel still sends the data already written.
     pub(super) fn close(&mut self, line: u32) -> Option<Box<Line>> {
         let closed = self.lines.get_mut(line as usize)?.take()?;
         self.free.push(line);
@@ -188,12 +188,12 @@ impl Lines {
         Some(closed)
     }
 
-    /// Time begins anew: calls that wait are taken at once.
+    /// Clock reset: waiting connections are accepted at once.
     pub(super) fn begin_anew(&mut self) {
         self.accepts_at = self.accepts_at.map(|_| Time::ZERO);
     }
 
-    /// What has happened since the last look.
+    /// Collects the events since the last call.
     pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Happened>) {
         let again = |line| Happened { line, readable: true, writable: false };
         found.extend(self.again.drain(..).map(again));
@@ -223,12 +223,12 @@ impl Lines {
         }
     }
 
-    /// When it wants to be looked at, whatever has happened.
+    /// Returns the time at which [`look`](Lines::look) must be called even without events.
     pub(super) fn next_timer(&self) -> Option<Time> {
         self.accepts_at
     }
 
-    /// What is told of the listener. Calls that are not taken would be told without end.
+    /// Sets the events reported for the listener. Connections that cannot be accepted would be reported endlessly.
     fn listen_for_calls(&mut self, flags: EventFlags) {
         let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
     }
@@ -257,7 +257,7 @@ impl Lines {
         }
     }
 
-    /// The caller that came first and has not proven who it is gives way.
+    /// Closes the oldest unauthenticated connection if there are too many.
     fn make_room_for_strangers(&mut self) {
         let strangers =
             || self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?, index)));
@@ -270,7 +270,8 @@ impl Lines {
         }
     }
 
-    /// Of more connections than `most` that serve an association, the one used least recently, but not this one.
+    /// Returns the least recently used authenticated connection other than `but`, if there are more than `most` of
+    /// them.
     pub(super) fn too_many(&self, most: usize, but: Option<u32>) -> Option<u32> {
         let lines = self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?, index)));
         let owned = lines.filter(|(line, _)| line.owner.is_some()).map(|(line, index)| (line.used, index));
@@ -278,20 +279,20 @@ impl Lines {
         others().min().filter(|_| owned.clone().count() > most).map(|(_, index)| index)
     }
 
-    /// Whether both ends have it.
+    /// Returns true if the connection is established.
     pub(super) fn is_connected(&self, line: u32) -> bool {
         self.lines.get(line as usize).and_then(Option::as_deref).is_some_and(|line| line.connected)
     }
 
-    /// All there are.
+    /// Returns the indices of all connections.
     pub(super) fn indices(&self) -> Vec<u32> {
         (0..).zip(&self.lines).filter_map(|(index, line)| line.as_ref().map(|_| index)).collect()
     }
 
-    /// Takes in what has arrived.
+    /// Reads the data that has arrived.
     ///
     /// # Errors
-    /// The connection is over; what came before that is there.
+    /// The connection has ended; data that arrived before is available.
     pub(super) fn read(&mut self, line: u32) -> io::Result<()> {
         let Some(open) = self.lines.get_mut(line as usize).and_then(Option::as_deref_mut) else {
             return Ok(());
@@ -307,7 +308,7 @@ impl Lines {
                 Ok(len) => taken += len,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It has not come about yet.
+                // The connection is not established yet.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected && !open.connected => break Ok(()),
                 Err(error) => break Err(error),
             }
@@ -320,23 +321,23 @@ impl Lines {
         result
     }
 
-    /// Bytes to be sent, in front of which nothing is lost.
+    /// Returns the number of bytes that wait to be sent.
     pub(super) fn waiting_bytes(&self, line: u32) -> usize {
         let line = self.lines.get(line as usize).and_then(Option::as_deref);
         line.map_or(0, |line| line.outbound.len() - line.sent)
     }
 
-    /// Adds bytes to be sent.
+    /// Appends bytes to be sent.
     pub(super) fn push(&mut self, line: u32, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(open) = self.get_mut(line) {
             write(&mut open.outbound);
         }
     }
 
-    /// Sends what there is to send, as far as there is room.
+    /// Sends waiting bytes, as far as the socket accepts them.
     ///
     /// # Errors
-    /// The connection is over.
+    /// The connection has ended.
     pub(super) fn write(&mut self, line: u32) -> io::Result<()> {
         let Some(open) = self.lines.get_mut(line as usize).and_then(Option::as_deref_mut) else {
             return Ok(());
@@ -362,9 +363,10 @@ impl Lines {
         Ok(())
     }
 
-    /// Sends what is left, and waits for a moment until the other ends have it: the loop will not turn again. A
-    /// connection that is closed with something unread on it is reset, and what was sent may be lost with it; so each is
-    /// read until the other end has seen the end of it. On those not used for as long nothing is awaited.
+    /// Sends the remaining bytes, and waits up to `at_most` until the peers have them, since the loop will not run
+    /// again. Closing a connection with unread data resets it and may lose what was sent. Each connection is
+    /// therefore read until its peer has seen the end of stream. Connections that have not been used for that long
+    /// are skipped.
     pub(super) fn finish(&mut self, now: Time, at_most: Duration) {
         let deadline = Instant::now() + at_most;
         let recently = span(at_most);
@@ -396,7 +398,7 @@ impl Lines {
     }
 }
 
-/// Whether it concerns the one connection that was to be taken, and not the next.
+/// Returns true if the error concerns the connection being accepted, and not the listener.
 fn is_of_the_call(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! From the transport to the batches.
+//! Transmission: from the transport to the batches.
 
 use pathweave_transport::{Class, Gate, Transmit, Transport};
 use pathweave_units::{HostId, PathId, Time};
@@ -11,7 +11,7 @@ use crate::event_loop::frame::{self, Codepoint, Way};
 use crate::event_loop::outbound::Lane;
 
 impl Core {
-    /// Puts the transport's next packet, if there is one, into a batch.
+    /// Writes the transport's next packet, if there is one, into a batch.
     #[inline]
     pub(super) fn send(&mut self, now: Time, gate: Gate) -> bool {
         let Core { rd, io: Io { outbound, places, line, .. }, remotes, path_packets, .. } = self;
@@ -19,7 +19,7 @@ impl Core {
             let HostId(id) = packet.to;
             let Some((to, association)) = remotes.address_of(id) else { return };
             let segment = &packet.segment;
-            // An answer goes on the path of what it answers, if there is such a one here.
+            // An answer uses the path of the packet it answers, modulo the number of paths here.
             let path = PathId(segment.path.0 % path_packets.len() as u16);
             path_packets[path.index()] += u64::from(packet.payload.is_some());
             let codepoint = Codepoint::capable(packet.ecn_capable);

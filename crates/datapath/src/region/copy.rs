@@ -1,41 +1,43 @@
-//! Copying to and from memory that another thread may touch at the same time.
+//! Copies to and from memory that other threads may access at the same time.
 //!
-//! A region is written by the network while the application may look at it, as memory of an RDMA adapter is. Two plain
-//! copies that meet would be undefined behaviour in Rust, and so would two atomic accesses of different sizes. So there
-//! is one size: to the language, every access to a region is a relaxed atomic one of a single byte. What meets is then
-//! torn, byte by byte, as with an adapter, and nothing worse.
+//! The network writes a region while the application may read it, like the memory of an RDMA adapter. In Rust,
+//! concurrent plain copies would be undefined behaviour, and so would concurrent atomic accesses of different sizes.
+//! To the language, every access to a region is therefore a relaxed atomic access of a single byte. Concurrent
+//! accesses may then be torn byte by byte, as with an adapter, and have no worse effect.
 //!
-//! As a loop over `AtomicU8` that would take many times as long as a copy, for the compiler does not join atomic accesses.
-//! The processor may: which bytes are seen together is promised to nobody, so wider registers do nothing that single
-//! bytes could not have done. Hence on x86-64 and AArch64 the copies are instructions that the compiler does not look
-//! into: it supposes neither that memory stays as it is nor that nobody else sees it, and what they do to memory is what
-//! the loop does. Elsewhere it is that loop, and under Miri, which can then tell races with plain accesses from others.
+//! As a loop over `AtomicU8` a copy would take many times as long, since the compiler does not merge atomic accesses.
+//! The processor may merge them: no guarantee is made about which bytes become visible together, so wider registers
+//! do nothing that single bytes could not have done. On x86-64 and AArch64 the copies are therefore inline assembly.
+//! The compiler assumes neither that the memory is unchanged nor that no other thread sees it. The effect on memory
+//! is that of the loop. Other targets use the loop itself, and so does Miri, which can then detect races with plain
+//! accesses.
 #![allow(unsafe_code, reason = "raw memory shared with other threads")]
 
 /// Copies `from` to shared memory.
 ///
 /// # Safety
-/// `to` is valid for writes of `from.len()` bytes, and everybody else accesses them by these functions or by atomics of
+/// `to` is valid for writes of `from.len()` bytes, and all other accesses to them use these functions or atomics of
 /// one byte.
 #[inline]
 pub(super) unsafe fn store(to: *mut u8, from: &[u8]) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { machine::store(to, from.as_ptr(), from.len()) }
 }
 
 /// Copies shared memory to `to`.
 ///
 /// # Safety
-/// `from` is valid for reads of `to.len()` bytes, and everybody else accesses them by these functions or by atomics of one
-/// byte.
+/// `from` is valid for reads of `to.len()` bytes, and all other accesses to them use these functions or atomics of
+/// one byte.
 #[inline]
 pub(super) unsafe fn load(from: *mut u8, to: &mut [u8]) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { machine::load(to.as_mut_ptr(), from, to.len()) }
 }
 
-/// Loops of instructions: 64 bytes at a time, then 8, then 1. Each counts from minus the number of bytes, or down from it,
-/// to 0. On x86-64 processors with fast string operations (CPUID flag ERMS) long copies are one instruction.
+/// Copy loops in assembly: 64 bytes at a time, then 8, then 1. Each loop counts from minus the number of bytes up to
+/// 0, or from the number down to 0. On x86-64 processors with fast string operations (CPUID flag ERMS) long copies
+/// are one instruction.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod machine {
     use core::arch::asm;
@@ -45,11 +47,11 @@ mod machine {
 
     const BLOCK: usize = 64;
     const WORD: usize = 8;
-    /// From this many bytes on, one string instruction is faster than the loops: it takes some 30 cycles to start.
+    /// Length in bytes from which one string instruction is faster than the loops: it takes some 30 cycles to start.
     #[cfg(target_arch = "x86_64")]
     const STRING: usize = 1_024;
 
-    /// Copies `len` bytes, of which one side may be shared.
+    /// Copies `len` bytes; either side may be shared.
     ///
     /// # Safety
     /// `to` is valid for writes and `from` for reads of `len` bytes; they do not overlap.
@@ -57,12 +59,12 @@ mod machine {
     pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
         #[cfg(target_arch = "x86_64")]
         if len >= STRING && std::arch::is_x86_feature_detected!("ermsb") {
-            // SAFETY: as the caller says.
+            // SAFETY: guaranteed by the caller.
             return unsafe { string(to, from, len) };
         }
         let in_blocks = len / BLOCK * BLOCK;
         let in_words = len / WORD * WORD;
-        // SAFETY: the three parts are next to each other and together are `len` bytes.
+        // SAFETY: the three parts are adjacent and together have `len` bytes.
         unsafe {
             if in_blocks > 0 {
                 blocks(to, from, in_blocks);
@@ -76,16 +78,16 @@ mod machine {
         }
     }
 
-    /// One instruction. It writes whole cache lines without reading first what they held. A destination that is in no cache, as
-    /// the receive buffers of an application mostly are, then costs half the memory traffic.
+    /// Copies with one instruction. It writes whole cache lines without reading their old content first. If the
+    /// destination is in no cache, as is mostly true of receive buffers, this halves the memory traffic.
     ///
     /// # Safety
-    /// As for [`copy`].
+    /// The requirements are those of [`copy`].
     #[cfg(target_arch = "x86_64")]
     #[inline]
     unsafe fn string(to: *mut u8, from: *const u8, len: usize) {
-        // SAFETY: it copies `len` bytes upwards, because the direction flag is clear on entry to inline assembly. It changes no
-        // flags and uses no stack, and its registers are operands.
+        // SAFETY: it copies `len` bytes upwards, because the direction flag is clear on entry to inline assembly. It
+        // changes no flags and uses no stack, and its registers are operands.
         unsafe {
             asm!(
                 "rep movsb",
@@ -98,12 +100,12 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is a multiple of [`BLOCK`], not 0.
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`BLOCK`], not 0.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     unsafe fn blocks(to: *mut u8, from: *const u8, len: usize) {
-        // SAFETY: 16 bytes at a time (SSE2, which every x86-64 has), from `-len` up to 0 before the end of what is copied.
-        // No flags are kept, no stack is used, and the registers are named.
+        // SAFETY: 16 bytes at a time (SSE2, which every x86-64 has), at offsets from `-len` up to 0 relative to the
+        // end. Flags may change, no stack is used, and the registers are named.
         unsafe {
             asm!(
                 "2:",
@@ -130,7 +132,7 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is a multiple of [`WORD`], not 0.
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`WORD`], not 0.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     unsafe fn words(to: *mut u8, from: *const u8, len: usize) {
@@ -152,7 +154,7 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is not 0.
+    /// The requirements are those of [`copy`]; `len` is not 0.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     unsafe fn bytes(to: *mut u8, from: *const u8, len: usize) {
@@ -174,12 +176,12 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is a multiple of [`BLOCK`], not 0.
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`BLOCK`], not 0.
     #[cfg(target_arch = "aarch64")]
     #[inline]
     unsafe fn blocks(to: *mut u8, from: *const u8, len: usize) {
-        // SAFETY: 64 bytes a turn, until none of `len` are left. No flags are kept, no stack is used, and the registers are
-        // named.
+        // SAFETY: 64 bytes in each iteration, until none of `len` are left. Flags may change, no stack is used, and
+        // the registers are named.
         unsafe {
             asm!(
                 "2:",
@@ -202,7 +204,7 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is a multiple of [`WORD`], not 0.
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`WORD`], not 0.
     #[cfg(target_arch = "aarch64")]
     #[inline]
     unsafe fn words(to: *mut u8, from: *const u8, len: usize) {
@@ -224,7 +226,7 @@ mod machine {
     }
 
     /// # Safety
-    /// As for [`copy`]; `len` is not 0.
+    /// The requirements are those of [`copy`]; `len` is not 0.
     #[cfg(target_arch = "aarch64")]
     #[inline]
     unsafe fn bytes(to: *mut u8, from: *const u8, len: usize) {
@@ -246,7 +248,7 @@ mod machine {
     }
 }
 
-/// What the loops of instructions mean.
+/// Portable definition of the copies.
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
 mod machine {
     use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -276,7 +278,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-    /// Miri takes a thousand times as long.
+    /// Number of cases; smaller under Miri, which takes a thousand times as long.
     const CASES: u32 = if cfg!(miri) { 16 } else { 512 };
 
     proptest! {
@@ -284,14 +286,14 @@ mod tests {
 
         #[test]
         fn copies_what_and_where_it_is_told(
-            // Short ones, and some on either side of the 1,024 bytes where the string instruction starts.
+            // Short copies, and some on either side of the 1,024 bytes from which the string instruction is used.
             len in prop_oneof![0..200usize, 1_000..1_100usize],
             seed in any::<u8>(),
             at in 0..40usize,
         ) {
             let from: Vec<u8> = (0..len).map(|place| (place * 31) as u8 ^ seed).collect();
             let mut memory = vec![0xee; len + 56];
-            // SAFETY: at + from.len() is less than the memory has, and this thread is the only one.
+            // SAFETY: at + from.len() is less than the memory has, and no other thread uses it.
             unsafe { store(memory.as_mut_ptr().add(at), &from) };
             prop_assert!(memory[..at].iter().all(|&byte| byte == 0xee));
             prop_assert_eq!(&memory[at..at + from.len()], &from[..]);
@@ -303,8 +305,8 @@ mod tests {
         }
     }
 
-    /// Copies of every length and alignment that meet in one place: each byte is one of those that were written there.
-    /// Miri finds out whether that is defined.
+    /// Concurrent copies of every length and alignment in one place: each byte read is one of those that were
+    /// written. Miri checks that this is defined.
     #[test]
     fn copies_that_meet_mix_bytes_and_nothing_else() {
         // Long enough for the string instruction.
@@ -318,7 +320,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..rounds {
                         let (from, to) = (value as usize * round % 17, LEN - round % 23);
-                        // SAFETY: within the atomics, which everybody accesses atomically.
+                        // SAFETY: within the atomics, which all threads access atomically.
                         unsafe { store(start().add(from), &[value; LEN][from..to]) };
                     }
                 });

@@ -16,43 +16,43 @@ use thiserror::Error;
 
 pub use slices::{MAX_SLICES, Slices};
 
-/// Alignment of allocated regions: a page, so that nothing else shares their cache lines or pages.
+/// Alignment of allocated regions in bytes: a page, so that nothing else shares their cache lines or pages.
 const PAGE_BYTES: usize = 4_096;
 
-/// Why memory cannot be had or reached.
+/// Error in the allocation or use of a region.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegionError {
-    /// The system has not so much.
+    /// The system has not enough memory.
     #[error("no memory for a region of {len} bytes")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested length, in bytes.
         len: usize,
     },
-    /// Not within the region.
+    /// The range is not within the region.
     #[error("bytes {start} to {end} are not within the region, which has {len}")]
     OutOfBounds {
-        /// First byte asked for.
+        /// First byte of the range.
         start: usize,
-        /// Behind the last.
+        /// End of the range, exclusive.
         end: usize,
-        /// Bytes of the region.
+        /// Length of the region, in bytes.
         len: usize,
     },
-    /// More slices than the memory of a request may be of.
+    /// The request has too many slices.
     #[error("more than {limit} slices for one request")]
     TooManySlices {
-        /// How many may be.
+        /// Largest number of slices.
         limit: usize,
     },
 }
 
-/// Memory that work requests name, and that peers may reach once it is registered. Clones are the same memory, which
-/// is freed with the last of them; work in progress holds one.
+/// Memory that work requests use, and that peers can access once it is registered. Clones refer to the same memory,
+/// which is freed with the last of them; outstanding work requests hold one.
 ///
-/// While a work request is in progress, or while peers may write, its bytes can change under the reader at any time,
-/// exactly as with an RDMA adapter: wait for the completion before looking. Looking or writing earlier is no undefined
-/// behaviour ([`read`](Region::read) and [`write`](Region::write) copy atomically, each byte by itself), it only gives a
-/// mixture of old and new.
+/// While a work request is outstanding, or while peers may write, the bytes can change at any time, exactly as with
+/// an RDMA adapter: wait for the completion before reading. Earlier accesses are not undefined behaviour
+/// ([`read`](Region::read) and [`write`](Region::write) copy atomically, each byte by itself), but may return a
+/// mixture of old and new bytes.
 #[derive(Clone)]
 pub struct Region(Arc<Memory>);
 
@@ -62,18 +62,18 @@ struct Memory {
     owner: Owner,
 }
 
-/// Who frees the memory.
+/// Owner of the memory, which frees it.
 enum Owner {
-    /// We do.
+    /// The region itself.
     Allocated(Layout),
-    /// Dropping this does: pages of its own.
+    /// A mapping, unmapped when dropped.
     Mapped { _keep: pages::Pages },
-    /// Dropping this does, if anything must be done at all.
+    /// An object of the lender, dropped with the region.
     Lent { _keep: Box<dyn Any + Send + Sync> },
 }
 
-// SAFETY: the memory is owned (or lent for as long as this lives) and only ever accessed atomically or by raw pointers
-// whose users take the responsibility.
+// SAFETY: the memory is owned (or lent for as long as this lives). It is only accessed atomically, or by raw pointers
+// whose users are responsible.
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -81,15 +81,15 @@ unsafe impl Sync for Memory {}
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Owner::Allocated(layout) = self.owner {
-            // SAFETY: allocated with this layout in `zeroed`, and nobody has a clone any more.
+            // SAFETY: allocated with this layout in `zeroed`, and no clone is left.
             unsafe { dealloc(self.start.as_ptr(), layout) };
         }
     }
 }
 
 impl Region {
-    /// New memory of `len` zero bytes, aligned to a page. From 2 MiB on it is of huge pages where the system has them:
-    /// messages that pass through many megabytes spend less on finding out where these are.
+    /// Allocates `len` zero bytes, aligned to a page. From 2 MiB on it uses huge pages if the system has them, which
+    /// reduces the cost of address translation for large messages.
     ///
     /// # Errors
     /// [`RegionError::OutOfMemory`].
@@ -106,7 +106,7 @@ impl Region {
         Ok(Region(Arc::new(Memory { start, len, owner: Owner::Allocated(layout) })))
     }
 
-    /// New memory with these bytes.
+    /// Allocates a region with these bytes.
     ///
     /// # Errors
     /// [`RegionError::OutOfMemory`].
@@ -116,26 +116,29 @@ impl Region {
         Ok(region)
     }
 
-    /// Memory the caller has: a mapping, another library's buffer. `keep` is dropped with the region's last clone.
+    /// Creates a region over memory of the caller: a mapping, another library's buffer. `keep` is dropped with the
+    /// region's last clone.
     ///
     /// # Safety
     /// `start` is valid for reads and writes of `len` bytes until `keep` is dropped. As long as a clone of the region
-    /// lives, nothing else accesses them but atomically and byte by byte, or while no work request and no registration covers them.
+    /// lives, all other accesses to the bytes are atomic and byte by byte, or happen while no work request and no
+    /// registration covers them.
     pub unsafe fn from_raw(start: NonNull<u8>, len: usize, keep: Box<dyn Any + Send + Sync>) -> Self {
         Region(Arc::new(Memory { start, len, owner: Owner::Lent { _keep: keep } }))
     }
 
-    /// Bytes it has.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether it has none.
+    /// Returns true if the region has no bytes.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// Its first byte. What is done with it is the caller's responsibility; see [`Region`] for when bytes may change.
+    /// Returns a pointer to the first byte. Accesses through it are the caller's responsibility; see [`Region`] for
+    /// when bytes may change.
     pub fn as_ptr(&self) -> *mut u8 {
         self.0.start.as_ptr()
     }
@@ -146,7 +149,7 @@ impl Region {
     /// [`RegionError::OutOfBounds`]; nothing is copied then.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
         self.check(offset, bytes.len())?;
-        // SAFETY: checked; all safe accesses are atomic.
+        // SAFETY: the range was checked; all safe accesses are atomic.
         unsafe { copy::store(self.as_ptr().add(offset), bytes) };
         Ok(())
     }
@@ -157,7 +160,7 @@ impl Region {
     /// [`RegionError::OutOfBounds`]; nothing is copied then.
     pub fn read(&self, offset: usize, to: &mut [u8]) -> Result<(), RegionError> {
         self.check(offset, to.len())?;
-        // SAFETY: checked; all safe accesses are atomic.
+        // SAFETY: the range was checked; all safe accesses are atomic.
         unsafe { copy::load(self.as_ptr().add(offset), to) };
         Ok(())
     }
@@ -172,12 +175,12 @@ impl Region {
         Ok(bytes)
     }
 
-    /// All of it, as the memory of a work request.
+    /// Returns the whole region, as the memory of a work request.
     pub fn all(&self) -> Slice {
         Slice { region: self.clone(), offset: 0, len: self.len() }
     }
 
-    /// Part of it, as the memory of a work request.
+    /// Returns a part of the region, as the memory of a work request.
     ///
     /// # Errors
     /// [`RegionError::OutOfBounds`].
@@ -202,7 +205,7 @@ impl fmt::Debug for Region {
     }
 }
 
-/// Part of a region: where a message comes from or goes to.
+/// Part of a region: source or destination of a message.
 #[derive(Clone, Debug)]
 pub struct Slice {
     region: Region,
@@ -211,24 +214,24 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Bytes it has.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether it has none.
+    /// Returns true if the slice has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// The region it is of.
+    /// Returns the region that contains the slice.
     pub fn region(&self) -> &Region {
         &self.region
     }
-    /// Where in the region it begins.
+    /// Returns the offset of the slice in its region.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// `bytes` go to `offset` of the slice. False, and nothing copied, if they do not fit.
+    /// Copies `bytes` to `offset` of the slice. Returns false, and copies nothing, if they do not fit.
     #[inline]
     pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(at) = self.within(offset, bytes.len()) else { return false };
@@ -237,7 +240,7 @@ impl Slice {
         true
     }
 
-    /// Bytes from `offset` of the slice on. False, and nothing copied, if there are not so many.
+    /// Copies bytes from `offset` of the slice to `to`. Returns false, and copies nothing, if the slice is too short.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
         let Some(at) = self.within(offset, to.len()) else { return false };
@@ -312,7 +315,7 @@ mod tests {
         }
         let mut lender = Lender(vec![7; 64]);
         let start = NonNull::new(lender.0.as_mut_ptr()).unwrap();
-        // SAFETY: the vector's memory lives as long as the lender, and nobody else touches it.
+        // SAFETY: the vector's memory lives as long as the lender, and nothing else accesses it.
         let region = unsafe { Region::from_raw(start, 64, Box::new(lender)) };
         let slice = region.all();
         drop(region);

@@ -2,11 +2,11 @@
 
 use super::{RegionError, Slice};
 
-/// Slices that the memory of one request may be of.
+/// Largest number of slices of one request.
 pub const MAX_SLICES: usize = 8;
 
-/// The memory of a request: a slice, or up to [`MAX_SLICES`] of them, which the message fills or leaves from one after the
-/// other as if they were one. A single slice costs nothing more than itself.
+/// Memory of a request: one slice, or up to [`MAX_SLICES`] slices that are filled or gathered one after the other as
+/// if they were one. A single slice has no additional cost.
 ///
 /// ```
 /// use pathweave_datapath::{Region, Slices};
@@ -28,19 +28,19 @@ enum Kind {
 #[derive(Clone, Debug)]
 enum Other {
     Several(Box<[Slice]>),
-    /// No memory: what goes there is lost, and what comes from there is zeros.
+    /// No memory: bytes written to it are discarded, and bytes read from it are zeros.
     Nothing {
         len: usize,
     },
 }
 
 impl Slices {
-    /// So many bytes of no memory.
+    /// Returns `len` bytes without memory.
     pub(crate) fn nothing(len: usize) -> Self {
         Slices(Kind::Other(Box::new(Other::Nothing { len })))
     }
 
-    /// These, in this order; none at all are an empty message.
+    /// Combines slices in this order; none at all are an empty message.
     ///
     /// # Errors
     /// [`RegionError::TooManySlices`].
@@ -53,25 +53,25 @@ impl Slices {
         Ok(Slices(Kind::Other(Box::new(Other::Several(all)))))
     }
 
-    /// Bytes of all together.
+    /// Returns the total length in bytes.
     pub fn len(&self) -> usize {
         let other = match &self.0 {
             Kind::One(slice) => return slice.len(),
             Kind::Other(other) => &**other,
         };
         match other {
-            // More than there is memory is too long for any message, and no sum of eight slices is short.
+            // If the sum exceeds `usize` it saturates, which is too long for any message.
             Other::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
             Other::Nothing { len } => *len,
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if the total length is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// `bytes` go to `offset` of what the slices are together. False, and nothing copied, if they do not fit.
+    /// Copies `bytes` to `offset` of the concatenated slices. Returns false, and copies nothing, if they do not fit.
     #[inline]
     pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
         let other = match &self.0 {
@@ -91,7 +91,8 @@ impl Slices {
         }
     }
 
-    /// Bytes from `offset` of what the slices are together. False, and nothing copied, if there are not so many.
+    /// Copies bytes from `offset` of the concatenated slices to `to`. Returns false, and copies nothing, if they are
+    /// too short.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
         let other = match &self.0 {
@@ -114,7 +115,8 @@ impl Slices {
         }
     }
 
-    /// What of each slice is among the `len` bytes from `offset` on. False, and nothing visited, if there are not so many.
+    /// Visits the part of each slice that lies in the `len` bytes from `offset` on. Returns false, and visits
+    /// nothing, if the slices are too short.
     fn each(
         &self,
         all: &[Slice],
@@ -146,7 +148,7 @@ impl From<Slice> for Slices {
     }
 }
 
-/// True if `bytes` at `offset` lie in memory of this length.
+/// Returns true if `bytes` at `offset` lie in memory of this length.
 fn is_within(len: usize, offset: u64, bytes: usize) -> bool {
     usize::try_from(offset).is_ok_and(|offset| bytes <= len && offset <= len - bytes)
 }
@@ -185,7 +187,7 @@ mod tests {
             cases: if cfg!(miri) { 8 } else { 256 }, failure_persistence: None, ..ProptestConfig::default()
         })]
 
-        /// Slices are to their bytes one after the other as one slice is to its bytes.
+        /// Concatenated slices behave like one slice of the same length.
         #[test]
         fn several_are_as_one(
             lens in prop::collection::vec(0..20usize, 0..=MAX_SLICES),

@@ -1,4 +1,4 @@
-//! Every scheme on hosts of software, and what some make of it.
+//! All schemes as adapted to software hosts, and the resulting parameters of some.
 
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::{PolicyConfig, ReflexConfig, SplitConfig};
@@ -35,7 +35,7 @@ fn who_steers_by_delay_takes_that_of_hosts_for_none_and_nobody_else_hears_of_it(
         let on = |config| for_hosts((info.make)(), config, 1, None, None);
         let (scheme, without) = (on(&config), on(&idle));
         let rtts = rtts(&scheme, &config, None);
-        // 50 us is the network's.
+        // The network's delay is 50 us.
         let longer = rtts.base - Span::from_us(50);
         let higher = thresholds(&scheme.policy) - thresholds(&without.policy);
         assert_eq!(rtts.base, rtts.least, "{}", info.name);
@@ -67,15 +67,17 @@ fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longe
         PolicyConfig::Split(SplitConfig { cc: CcConfig::Swift(swift), .. }) => swift.max_bdp,
         other => panic!("{other:?}"),
     };
-    // At 100 Gb/s what leaves in 50 us, as in the simulator; at 1 Gb/s three quarters of what leaves in 1.05 ms.
+    // At 100 Gb/s the bytes that leave in 50 us, as in the simulator; at 1 Gb/s three quarters of those that leave in
+    // 1.05 ms.
     for (gbps, share) in [(100, 1.0), (1, 15.75)] {
         let is = most(on("swift", gbps)) / most(find("swift").unwrap().policy);
         assert!((is - share).abs() < 1e-9, "{gbps} Gb/s: {is}");
     }
 }
 
-/// Linux grants 212,992 bytes by default and reports twice as much, of which half counts: 21 packets of 8,960 + 1,024 bytes. That
-/// is below the least, 319,488 bytes, which hold 134 packets of 1,344 + 1,024 bytes and nine of 32,576 + 1,024.
+/// Linux grants 212,992 bytes by default and reports twice as much, of which half counts: 21 packets of 8,960 + 1,024
+/// bytes. That is below the lower bound of 319,488 bytes, which hold 134 packets of 1,344 + 1,024 bytes and nine of
+/// 32,576 + 1,024.
 #[test]
 fn what_may_be_on_the_way_fits_the_sockets_buffer_however_large_packets_are() {
     let most = |mtu_payload, buffer| {
@@ -89,8 +91,8 @@ fn what_may_be_on_the_way_fits_the_sockets_buffer_however_large_packets_are() {
     assert!(most(32_576, None) > 249);
 }
 
-/// 65,487 bytes over 1,344 + 130 are 44, over 256 + 130 more than the 64 datagrams of a send, over 8,900 + 130 seven, over 32,576 + 130
-/// two.
+/// 65,487 bytes over 1,344 + 130 are 44, over 256 + 130 more than the 64 datagrams of a send, over 8,900 + 130 seven,
+/// over 32,576 + 130 two.
 #[test]
 fn weave_keeps_to_a_path_for_as_much_as_one_send_holds() {
     let run = |mtu_payload| {
@@ -124,14 +126,14 @@ fn udmp_takes_no_delay_of_hosts_for_a_queue_and_keeps_their_window_in_bounds() {
         let PolicyConfig::Udmp(udmp) = scheme.policy else { panic!("{:?}", scheme.policy) };
         (udmp.inflight_bdp * config.line_rate.bytes_in(rtts.base) as f64, udmp.queue_target_rtts, rtts)
     };
-    // The network takes 50 us and hosts 1 ms. 1 Gb/s sends 131,250 bytes meanwhile, of which three quarters are allowed for;
-    // 100 Gb/s sends 625,000 bytes in 50 us, more than is held for hosts' sake. Half as much more is UDMP's.
+    // The network takes 50 us and hosts 1 ms. 1 Gb/s sends 131,250 bytes meanwhile, of which three quarters are
+    // permitted. 100 Gb/s sends 625,000 bytes in 50 us, more than host delay alone permits. UDMP adds half as much.
     let both = Span::from_us(1_050);
     let (window, target, rtts) = udmp(1, None);
     assert!((window - 147_656.25).abs() < 1.0 && target == 5.0, "{window} {target}");
     assert_eq!(rtts, Rtts { base: both, least: both });
     assert_eq!(udmp(100, None).0.round(), 937_500.0);
-    // 10 Gb/s: three quarters of 1,312,500 bytes are beyond the bound.
+    // 10 Gb/s: three quarters of 1,312,500 bytes exceed the bound.
     assert_eq!(udmp(10, None).0.round(), 786_432.0);
     // The handshake took 10 ms: 12.5 MB at 10 Gb/s.
     let (window, target, rtts) = udmp(10, Some(Span::from_ms(10)));
@@ -139,7 +141,7 @@ fn udmp_takes_no_delay_of_hosts_for_a_queue_and_keeps_their_window_in_bounds() {
     assert_eq!(rtts, Rtts { base: Span::from_ms(11), least: both });
 }
 
-/// 50 us there and back are 4.17 times HPCC's 12 us; packets take 250 times as long at 100 Mb/s as at 25 Gb/s.
+/// A round trip of 50 us is 4.17 times HPCC's 12 us; packets take 250 times as long at 100 Mb/s as at 25 Gb/s.
 #[test]
 fn rates_of_slow_lines_have_slow_clocks() {
     let config = |mbps| DeviceConfig { line_rate: Rate::from_mbps(mbps), ..DeviceConfig::loopback() };
@@ -177,7 +179,7 @@ fn every_scheme_stays_valid_on_hosts() {
     }
 }
 
-/// Its own timer gives up after 15 timeouts, here 9 s.
+/// The scheme's own timer gives up after 15 timeouts, here 9 s.
 #[test]
 fn the_timer_of_nics_ends_no_connection_before_the_peer_timeout() {
     let scheme = for_hosts(find("mrc").unwrap(), &DeviceConfig::loopback(), 16, None, None);

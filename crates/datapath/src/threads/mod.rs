@@ -1,11 +1,11 @@
-//! Where threads meet, apart from what they exchange, so that `tests/threads.rs` can try every order in which they may
-//! (with the primitives of loom in place of the standard library's).
+//! Synchronization of threads, separate from the data that they exchange. `tests/threads.rs` can thus explore all
+//! interleavings, with the primitives of loom in place of the standard library's.
 
 mod parking;
 mod room;
 mod signal;
 
-/// What threads meet by.
+/// Synchronization primitives.
 mod sync {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
     pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

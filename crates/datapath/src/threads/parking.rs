@@ -1,8 +1,8 @@
-//! A loop that sleeps when there is nothing to do, and those who give it something to do.
+//! Sleep of an idle loop, and its wake-up by threads that queue commands.
 
 use super::sync::{AtomicBool, Ordering, fence};
 
-/// Whether the loop sleeps, or is about to: then a thread that adds a command must wake it.
+/// True while the loop sleeps or is about to. A thread that adds a command must then wake it.
 #[derive(Debug)]
 pub(crate) struct Parking {
     parked: AtomicBool,
@@ -13,15 +13,16 @@ impl Parking {
         Parking { parked: AtomicBool::new(false) }
     }
 
-    /// Whether the loop must be woken for what has just been put where it looks.
+    /// Returns true if the loop must be woken for a command that has just been queued.
     #[inline]
     pub(crate) fn must_wake(&self) -> bool {
-        // Either this sees the loop parked, or the loop, which looks once more after announcing it, sees the command.
+        // Either this thread sees the loop parked, or the loop sees the command: it checks once more after it has set
+        // the flag.
         fence(Ordering::SeqCst);
         self.parked.load(Ordering::Relaxed)
     }
 
-    /// The loop wants to sleep: false if it must not, because there is something to do after all.
+    /// Announces that the loop is about to sleep. Returns false if it must not, because there is work after all.
     pub(crate) fn park(&self, is_idle: impl FnOnce() -> bool) -> bool {
         self.parked.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -32,7 +33,7 @@ impl Parking {
         idle
     }
 
-    /// The loop is awake.
+    /// Announces that the loop is awake.
     pub(crate) fn unpark(&self) {
         self.parked.store(false, Ordering::Relaxed);
     }

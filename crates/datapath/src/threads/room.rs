@@ -1,36 +1,36 @@
-//! How much may yet be posted.
+//! Bounded number of outstanding requests.
 
 use super::sync::{AtomicU32, Ordering};
 
-/// Set once nothing may be taken any more.
+/// Flag that is set once nothing can be taken any more.
 const CLOSED: u32 = 1 << 31;
 
-/// How much may yet be posted; what is posted takes from it, and what the application has taken out of the completion
-/// queue gives back. So the queues between application and loop have a bound, and when it is closed and whole again nothing
-/// more will be in them.
+/// Counter of free slots. Posting takes a slot; the application returns it when it takes the completion. The queues
+/// between application and loop are thus bounded. Once the counter is closed and all slots are back, nothing more
+/// will appear in the queues.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// How much is left, and whether it is closed: in one word, so that what is taken is taken before the end or not at all.
+    /// Free slots and the closed flag in one word, so that a slot is taken either before the close or not at all.
     left: AtomicU32,
     most: u32,
 }
 
-/// Why nothing was taken.
+/// Reason why no slot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// There is none until something is given back.
+    /// None is free until one is returned.
     Now,
-    /// There will be none.
+    /// The counter is closed.
     Ever,
 }
 
 impl Room {
-    /// `most`: less than 2^31.
+    /// `most`: number of slots, less than 2^31.
     pub(crate) fn new(most: u32) -> Self {
         debug_assert!(most < CLOSED, "a room of {most}");
         Room { left: AtomicU32::new(most), most }
     }
-    /// Takes one.
+    /// Takes a slot.
     #[inline]
     pub(crate) fn take(&self) -> Result<(), NoRoom> {
         let less = |left: u32| if left & CLOSED == 0 { left.checked_sub(1) } else { None };
@@ -40,19 +40,19 @@ impl Room {
             Err(_) => Err(NoRoom::Ever),
         }
     }
-    /// Gives one back. Returns whether it was the last, after the end.
+    /// Returns a slot. Returns true if it was the last one after the close.
     #[inline]
     pub(crate) fn give_back(&self) -> bool {
         self.left.fetch_add(1, Ordering::AcqRel) + 1 == self.most | CLOSED
     }
-    /// Nothing may be taken any more.
+    /// Closes the counter: no slot can be taken any more.
     pub(crate) fn close(&self) {
         self.left.fetch_or(CLOSED, Ordering::AcqRel);
     }
     pub(crate) fn most(&self) -> u32 {
         self.most
     }
-    /// Whether nothing is posted of which the application has not taken the completion.
+    /// Returns true if all slots are back.
     pub(crate) fn is_whole(&self) -> bool {
         self.left.load(Ordering::Acquire) & !CLOSED == self.most
     }

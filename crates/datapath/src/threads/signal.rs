@@ -1,4 +1,4 @@
-//! Threads that wait until something has happened.
+//! Condition on which threads wait.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ fn locked(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells waiting threads that something has happened.
+/// Wakes waiting threads when a condition may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     waiting: AtomicUsize,
@@ -17,10 +17,11 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Whatever threads wait for may have come true.
+    /// Wakes all waiting threads, so that they check their conditions.
     #[inline]
     pub(crate) fn notify(&self) {
-        // Either this sees the waiter, or the waiter, who looks once more after announcing itself, sees what happened.
+        // Either this thread sees the waiter, or the waiter sees the change: it checks once more after it has
+        // announced itself.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) > 0 {
             let _guard = locked(&self.mutex);
@@ -28,7 +29,7 @@ impl Signal {
         }
     }
 
-    /// Sleeps until `ready` gives something; `None` at the deadline.
+    /// Sleeps until `ready` returns a value; returns `None` at the deadline.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<Instant>,

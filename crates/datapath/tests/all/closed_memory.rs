@@ -1,4 +1,4 @@
-//! Memory that is closed while peers are at it.
+//! Memory that is closed while peers access it.
 
 use pathweave_datapath::{Access, DeregisterError, Device, DeviceConfig, Driving, Event, Region, Status};
 
@@ -17,7 +17,7 @@ fn a_write_under_way_touches_nothing_once_its_region_is_closed() {
         pair.near.write(1, bytes.all(), board.remote(0)).unwrap();
         until("it is under way", || there.to_vec(first..first + 1).unwrap() == [7]);
         board.close().unwrap();
-        // The application's again.
+        // The memory belongs to the application again.
         there.write(0, &vec![0xaa; LONG]).unwrap();
         let done = pair.near.wait(PATIENCE).unwrap();
         assert!(matches!(done.status, Status::RemoteAccess | Status::Success), "{done:?}");
@@ -25,7 +25,7 @@ fn a_write_under_way_touches_nothing_once_its_region_is_closed() {
     }
 }
 
-/// Memory is taken away under its key: whoever goes on keeps the connection and reaches nothing.
+/// Withdraws memory under its key: a peer that continues keeps the connection, but accesses no memory.
 #[test]
 fn a_write_under_way_touches_nothing_once_its_region_is_withdrawn() {
     let pair = Pair::new();
@@ -38,19 +38,20 @@ fn a_write_under_way_touches_nothing_once_its_region_is_withdrawn() {
     assert!(matches!(events.wait(PATIENCE), Ok(Event::Released { token: 5 })));
     there.write(0, &vec![0xaa; LONG]).unwrap();
     assert_eq!(done(&pair.near, 1), LONG as u64);
-    // What is read is neither the memory nor of somebody else.
+    // A READ returns neither the memory nor bytes of another place.
     let inbox = region_of(&[1; 64]);
     pair.near.read(2, inbox.all(), board.remote(LONG as u64 / 16)).unwrap();
     assert_eq!(done(&pair.near, 2), 64);
     assert!([[0; 64], [7; 64]].contains(&inbox.to_vec(0..64).unwrap().try_into().unwrap()));
     assert!(there.to_vec(0..LONG).unwrap().iter().all(|byte| *byte == 0xaa));
-    // With the registration the key goes, too.
+    // The key ends with the registration.
     drop(board);
     pair.near.write(3, inbox.all(), remote).unwrap();
     assert_eq!(pair.near.wait(PATIENCE).unwrap().status, Status::RemoteAccess);
 }
 
-/// Answers that were sent may have to be sent again: the memory is not the application's yet, and closing says so.
+/// READ responses may have to be retransmitted, so the memory does not belong to the application yet, and closing
+/// fails.
 #[test]
 fn memory_that_a_held_up_peer_is_reading_is_not_closed_before_its_answers_are_there() {
     let near = Device::open(DeviceConfig { driving: Driving::Caller, ..loopback() }).unwrap();
@@ -59,7 +60,7 @@ fn memory_that_a_held_up_peer_is_reading_is_not_closed_before_its_answers_are_th
     board.region().write(0, &pattern(LONG, 1)).unwrap();
     let inbox = Region::zeroed(LONG).unwrap();
     pair.near.read(1, inbox.all(), board.remote(0)).unwrap();
-    // It asks, and then does nothing for a while.
+    // The near end posts a READ and is then not driven for a while.
     let asked = || pair.far.stats().unwrap().counters.data_received > 0;
     until("it has asked", || pair.near.poll().is_none() && asked());
     std::thread::sleep(std::time::Duration::from_millis(50));

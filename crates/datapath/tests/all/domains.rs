@@ -1,4 +1,4 @@
-//! Which peers reach which memory: keys, protection domains, regions for one peer.
+//! Access of peers to memory: keys, protection domains, regions for one peer.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ enum Verb {
     WriteImm,
 }
 
-/// What becomes of a request to a peer's memory, which is `there`: its status, and whether any byte has moved.
+/// Attempts an access to a peer's memory, which is `there`. Returns its status, and whether any byte has moved.
 fn attempt(near: &Connection, far: &Connection, verb: Verb, to: Remote, there: &Region) -> (Status, bool) {
     there.write(0, &[1; BYTES]).unwrap();
     let here = region_of(&[2; BYTES]);
@@ -67,7 +67,7 @@ fn a_region_is_reached_from_its_domain_or_by_its_peer_and_else_looks_as_if_it_we
         ),
         ("the device", false, Box::new(|_| server.register(&memory(), Access::READ_WRITE).unwrap())),
         ("another peer", false, Box::new(|_| neighbour.register(&memory(), Access::READ_WRITE).unwrap())),
-        // Its key is that of no region.
+        // A key that belongs to no region any more.
         (
             "nobody",
             false,
@@ -135,7 +135,7 @@ fn domains_of_other_devices_are_refused() {
     assert!(one.listen().is_ok(), "a listener that was refused is none");
 }
 
-/// A second client that was told no key tries those that would come first.
+/// A second client without a key tries likely ones.
 #[test]
 fn keys_cannot_be_guessed_from_their_order() {
     let pair = Pair::with(&config());
@@ -153,7 +153,7 @@ fn keys_cannot_be_guessed_from_their_order() {
 
 #[test]
 fn keys_are_random_and_come_once() {
-    // Not even a device's seed tells them.
+    // Not even a device's seed determines them.
     let seeded = || Device::open(DeviceConfig { seed: Some(7), ..config() }).unwrap();
     let (one, other) = (seeded(), seeded());
     let region = Region::zeroed(1).unwrap();
@@ -171,7 +171,7 @@ fn keys_are_random_and_come_once() {
     }
 }
 
-/// The application may tell a peer of a key by other means than the device, which are faster than it: shared memory, for one.
+/// The application may pass a key to a peer by means that are faster than the device, such as shared memory.
 #[test]
 fn a_region_is_open_for_what_arrives_after_it_was_asked_for() {
     const OTHERS: usize = 4_000;
@@ -179,7 +179,7 @@ fn a_region_is_open_for_what_arrives_after_it_was_asked_for() {
     let source = region_of(&[7; BYTES]);
     let target = Region::zeroed(BYTES).unwrap();
     for turn in 0..5 {
-        // More than the loop takes at a time, so that it looks for arrivals before it has taken the last.
+        // More than the loop takes in a turn, so that it checks arrivals before it has taken the last.
         let others: Vec<Registration> =
             (0..OTHERS).map(|_| pair.server.register_at(&source, 0, Access::READ).unwrap()).collect();
         let place = others.last().unwrap().remote(0);

@@ -1,4 +1,5 @@
-//! Ends that differ: what they agree on is what every scheme uses, and who is beside them notices nothing.
+//! Ends with different configurations: every scheme uses what both ends have agreed on, and other connections are not
+//! affected.
 
 use crate::support::{PATIENCE, done, loopback, pattern, region_of};
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
@@ -19,7 +20,7 @@ fn config(paths: u16) -> DeviceConfig {
     }
 }
 
-/// The client writes and reads again, so that either end sends data.
+/// Writes to the server and reads the bytes back on the client, so that both ends send data.
 fn exchange(near: &Connection, board: &Registration, salt: u64, context: &str) {
     let bytes = pattern(BYTES, salt);
     let block = region_of(&bytes);
@@ -31,7 +32,7 @@ fn exchange(near: &Connection, board: &Registration, salt: u64, context: &str) {
     assert!(back.to_vec(0..BYTES).unwrap() == bytes, "{context}");
 }
 
-/// Every scheme that connections have, over a client with more paths than the server, and one with fewer.
+/// Runs every connection scheme with a client that has more paths than the server, and with one that has fewer.
 fn every_scheme(faults: Faults) {
     let open = |paths| {
         let config = DeviceConfig { uncontrolled: Uncontrolled::All, ..config(paths) };
@@ -76,7 +77,7 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
     every_scheme(Faults::default());
 }
 
-/// Marks make schemes look for another path, losses make them declare some dead.
+/// Marks make schemes change paths, and losses make them declare paths dead.
 #[test]
 fn every_scheme_keeps_to_the_paths_agreed_on_where_packets_are_marked_and_lost() {
     every_scheme(Faults { mark: 0.3, lose: 0.01, ..Faults::default() });
@@ -116,7 +117,7 @@ fn a_scheme_that_is_not_accepted_is_refused() {
             Err(other) => panic!("{scheme}: {other}"),
         }
     }
-    // What it opens itself is its own affair.
+    // The restriction does not apply to connections that the server opens itself.
     let back = client.listen().unwrap();
     server.connect_with(client.local_addr(), "laps", &[]).unwrap();
     back.accept(PATIENCE).unwrap();

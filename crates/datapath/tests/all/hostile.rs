@@ -1,4 +1,5 @@
-//! Whoever can send datagrams to a device, and peers that follow no rule: at worst they lose their own connection.
+//! Attackers that can send datagrams to a device, and peers that violate the protocol: at worst they lose their own
+//! connection.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -16,14 +17,14 @@ use pathweave_policy::{Service, schemes};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, Notices, Operation, Segment};
 
-/// Printed by every assertion; change it to try others.
+/// Seed, printed by every assertion; change it to try others.
 const SEED: u64 = 20_261_121;
 
 fn config() -> DeviceConfig {
     DeviceConfig { mtu_payload: 1_344, paths: 4, ..loopback() }
 }
 
-/// A write goes through, byte by byte.
+/// Checks that a write succeeds and every byte arrives.
 fn works(pair: &Pair, context: &str) {
     let size = 200_000;
     let board = pair.board(size, Access::WRITE);
@@ -48,7 +49,7 @@ fn noise_does_not_disturb_connections() {
                 let len = rng.below(1_500) as usize;
                 let mut bytes = random_bytes(&mut rng, len);
                 if let Some(first) = bytes.first_mut() {
-                    // Mostly something that looks like ours.
+                    // Mostly bytes that look like a frame of the protocol.
                     let kinds = [0x70, 0x71, 0x72, 0xc4, 0xd1, 0xdf, *first];
                     *first = kinds[rng.below(kinds.len() as u32) as usize];
                 }
@@ -67,7 +68,7 @@ fn any_operation(rng: &mut Rng) -> Operation {
     [Send, SendImm, Write, WriteImm, ReadRequest, ReadResponse][rng.below(6) as usize]
 }
 
-/// A number that is often near an edge.
+/// Returns a random number that is often near a boundary.
 fn any_number(rng: &mut Rng) -> u64 {
     match rng.below(4) {
         0 => u64::from(rng.below(8)),
@@ -148,7 +149,7 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
         for wr_id in 0..4 {
             let _ = far.recv(wr_id, inbox.all());
         }
-        // The connection's queue pairs, or nearly.
+        // Queue pair numbers of the connection, or adjacent ones.
         for _ in 0..2_000 {
             let dst_qp = QpNum(peer.established.peer.qp.0 + rng.below(2));
             let src_qp = QpNum(peer.qp.0 + rng.below(2));
@@ -159,7 +160,7 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
             }
         }
         drop(far);
-        // The device lives, and serves others.
+        // The device works, and serves other connections.
         let other = bystander.connect(address).expect("the device accepts connections");
         let other_far = listener.accept(PATIENCE).expect("and hands them out");
         let board = server.register(&Region::zeroed(50_000).unwrap(), Access::WRITE).unwrap();
@@ -175,9 +176,9 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
     assert!(counters.malformed > 100, "the packets got as far as the queue pairs: {counters:?}, seed {SEED}");
 }
 
-/// A member of the cluster, which has the key, that agrees on fewer paths than there are and then says packets of every
-/// kind, Close and Closed, and what it has said before, under every scheme and protection: another connection of the device
-/// does not notice.
+/// A member of the cluster, which has the key, agrees on fewer paths than there are. It then sends packets of every
+/// kind, Close and Closed, and repetitions of earlier packets, under every scheme and protection. Another connection
+/// of the device is not affected.
 #[test]
 fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -191,7 +192,7 @@ fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
         let config =
             || DeviceConfig { protection, key: Some(key.clone()), scheme: info.name.into(), ..config() };
         let pair = Pair::with(&config());
-        // Honest bytes go to and from the client's memory: the server's is the liar's, too.
+        // Honest transfers use the client's memory, since the liar can access the server's.
         let honest = pair.client.register(&Region::zeroed(60_000).unwrap(), Access::READ_WRITE).unwrap();
         let open = pair.board(20_000, Access::READ_WRITE);
         let inbox = Region::zeroed(10_000).unwrap();
@@ -229,7 +230,7 @@ fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
     }
 }
 
-/// The same of datagram endpoints, whose peers lie in packets and on the side channel.
+/// Datagram endpoints whose peers lie in packets and on the side channel.
 #[test]
 fn a_member_that_lies_disturbs_no_datagrams_of_others() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -248,7 +249,7 @@ fn a_member_that_lies_disturbs_no_datagrams_of_others() {
             let guise = Guise { key: &key, scheme, protection, transport, paths: 2 };
             let mut liar = Liar::meet(server.local_addr(), &guise, 0, SEED);
             let mut rng = Rng::for_component(SEED, "caller", 0);
-            // What comes first is of the client: the liar has said nothing yet.
+            // The first message is from the client: the liar has not sent anything yet.
             let inbox = Region::zeroed(1).unwrap();
             server.recv(0, inbox.all()).unwrap();
             client.send(0, to, region_of(&[1]).all()).unwrap();
@@ -274,7 +275,8 @@ fn a_member_that_lies_disturbs_no_datagrams_of_others() {
     }
 }
 
-/// Numbers of associations travel in clear, so whoever sees packets can call in the name of a peer.
+/// Numbers of associations are not encrypted, so an observer of packets can open a TCP connection under a peer's
+/// identity.
 #[test]
 fn a_caller_that_proves_nothing_costs_no_other_its_side_channel() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -289,7 +291,7 @@ fn a_caller_that_proves_nothing_costs_no_other_its_side_channel() {
     client.send(1, client.insert(server.local_addr()).unwrap(), region_of(&bytes).all()).unwrap();
     assert_eq!(server.wait(PATIENCE).unwrap().result(), Ok(30_000));
     let side = || server.stats().unwrap().side;
-    // Either may call the other, or both.
+    // Either end may have opened a TCP connection, or both.
     let mut before = side();
     until("calls have ended", || {
         std::thread::sleep(Duration::from_millis(200));
@@ -313,14 +315,14 @@ fn a_caller_that_proves_nothing_costs_no_other_its_side_channel() {
     };
     let mut calls: Vec<TcpStream> = (0..3).map(call).collect();
     until("calls are answered", || side().accepted == before.accepted + 3);
-    // Records that nobody has sealed: they are refused after the preambles were understood.
+    // Records without a valid seal: they are refused after the preambles were accepted.
     calls.iter_mut().for_each(|call| call.write_all(&[&[0, 40][..], &[0x71; 40]].concat()).unwrap());
     until("they are refused", || side().refused == before.refused + 3);
     assert_eq!((side().closed, side().open), (before.closed, before.open));
 }
 
-/// A device that closes while a peer has been accepted and not heard again counts right: in its own turn, so that a panic
-/// shows here.
+/// A device closes while a peer has been accepted but has not confirmed, and its counters stay consistent. The test
+/// drives the device, so that a panic shows here.
 #[test]
 fn a_device_closes_with_a_connection_half_open() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -358,7 +360,7 @@ fn connections_are_limited_in_all_and_per_peer() {
     let mut held: Vec<_> = (0..3).map(|_| (open().unwrap(), listener.accept(PATIENCE).unwrap())).collect();
     let refused = open().unwrap_err().to_string();
     assert!(refused.contains("as many connections with this host as it allows"), "{refused}");
-    // One that ends makes room for another, once the peer knows.
+    // A connection that ends makes room for another, once the peer has been informed.
     held.pop();
     let again = std::time::Instant::now() + PATIENCE;
     while open().is_err() {

@@ -12,7 +12,7 @@ fn open(loops: usize) -> Loops {
     Loops::open(&DeviceConfig::loopback(), loops).expect("a device")
 }
 
-/// Both ends of connections, dealt to loops.
+/// Opens connections and returns both ends of each.
 fn connect(client: &Loops, server: &Loops, listener: &LoopsListener) -> Vec<(Connection, Connection)> {
     let pair = |_| {
         let near = client.connect(&server.addresses()).expect("a connection");
@@ -73,7 +73,7 @@ fn loops_are_at_ports_after_each_other() {
     let free = open(3);
     let ports: BTreeSet<u16> = free.addresses().iter().map(std::net::SocketAddr::port).collect();
     assert_eq!(ports.len(), 3, "each has its own");
-    // One that was free a moment ago, with two after it that very likely are.
+    // A port that was free a moment ago, with two after it that very likely are free.
     let first = *ports.first().expect("three");
     drop(free);
     let config = DeviceConfig { bind: ([127, 0, 0, 77], first).into(), ..DeviceConfig::loopback() };

@@ -1,4 +1,4 @@
-//! The tests of this crate as one program: it is linked once.
+//! The integration tests of this crate as one program, so that they are linked once.
 
 mod closed_memory;
 mod domains;

@@ -1,4 +1,4 @@
-//! Peers that come and go: those with which nothing is under way make room, and nobody's message is lost for it.
+//! Peers that come and go: idle ones make room, and no message is lost.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::support::{PATIENCE, pattern, rdm_loopback, region_of, until_or};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState};
 use pathweave_datapath::{Driving, Region};
 
-/// A message from one to the other, and back.
+/// Sends a message from one endpoint to the other, and one back.
 fn talk(near: &RdmEndpoint, far: &RdmEndpoint, salt: u64) {
     let ends = [(near, far), (far, near)];
     for (from, to) in ends {
@@ -33,7 +33,7 @@ fn talk(near: &RdmEndpoint, far: &RdmEndpoint, salt: u64) {
     }
 }
 
-/// A client that only agrees on keys and goes, without a word: the next one finds room all the same.
+/// A client that only negotiates keys and disappears without Close leaves room for the next one.
 #[test]
 fn handshakes_alone_fill_no_table() {
     let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
@@ -45,7 +45,7 @@ fn handshakes_alone_fill_no_table() {
     assert!(stats(&server).peers <= 4);
 }
 
-/// Clients that talk and go say so, and leave nothing.
+/// Clients that exchange messages and close leave no state.
 #[test]
 fn a_client_that_closes_is_forgotten() {
     let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
@@ -57,7 +57,8 @@ fn a_client_that_closes_is_forgotten() {
     assert_eq!((stats(&server).associations, stats(&server).side.open), (0, 0));
 }
 
-/// Six that live share four places: each is forgotten when another needs its place, and met again, and no message is lost.
+/// Six active peers share four slots: each is forgotten when another needs its slot, and inserted again, and no
+/// message is lost.
 #[test]
 fn more_peers_than_places_take_turns() {
     let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
@@ -66,10 +67,10 @@ fn more_peers_than_places_take_turns() {
         for (n, client) in (0..).zip(&clients) {
             talk(client, &server, 10 * round + n);
         }
-        // One that was asked to go may have had something to say.
+        // A peer that is being retired may have had something to send.
         until_or(|| stats(&server).peers <= 4, || format!("{:?}", server.peers()));
     }
-    // With something under way none makes room: here, a receive that is for it alone.
+    // A peer with outstanding requests does not make room: here, a receive for it alone.
     let held: Vec<_> =
         (0..4).map(|port| format!("127.0.0.1:{}", 10 + port).parse().expect("an address")).collect();
     for address in held {
@@ -83,7 +84,7 @@ fn more_peers_than_places_take_turns() {
     assert!(refused.is_err(), "{refused:?}, {:?}", server.peers());
 }
 
-/// One that was asked to go, does not answer, and is named again by the application keeps no place from others.
+/// A peer that is being retired, does not answer, and is named again by the application takes no slot from others.
 #[test]
 fn one_that_does_not_answer_blocks_nobody() {
     let server = open(&RdmConfig { max_peers: 3, ..rdm_loopback() });
@@ -92,7 +93,7 @@ fn one_that_does_not_answer_blocks_nobody() {
     let silent = open(&config);
     let clients: Vec<RdmEndpoint> = (0..4).map(|_| open(&rdm_loopback())).collect();
     let reaches = |client: &RdmEndpoint| client.reach(client.insert(server.local_addr()).expect("room"));
-    // Nobody drives it after this.
+    // The endpoint is not driven after this.
     reaches(&silent).expect("there is room");
     clients[..3]
         .iter()
@@ -106,7 +107,7 @@ fn one_that_does_not_answer_blocks_nobody() {
     until_or(|| stats(&server).peers <= 3, || format!("{:?}", server.peers()));
 }
 
-/// Both ends forget each other after a while of silence, and meet again; names mean the same throughout.
+/// Both ends forget each other after a while of silence, and meet again; names stay valid throughout.
 #[test]
 fn idle_peers_are_forgotten_and_their_names_are_not() {
     let config = RdmConfig { peer_idle: Duration::from_millis(100), ..rdm_loopback() };
@@ -145,19 +146,19 @@ fn peers_are_listed_and_removed() {
     };
     assert_eq!((only(&near).peer, only(&near).state, only(&near).outstanding), (to, RdmPeerState::Open, 0));
     assert!(only(&near).idle.is_some_and(|idle| idle < PATIENCE));
-    // It waits there for a receive.
+    // The message waits there for a receive.
     near.send(1, to, region_of(&[1; 20_000]).all()).expect("room");
     until_or(|| stats(&far).waiting_peers == 1, || format!("{:?}", stats(&far)));
     assert_eq!((only(&near).outstanding, only(&far).peer.address()), (1, near.local_addr()));
     near.remove(to);
     assert!(!near.wait(PATIENCE).expect("a completion").is_success());
     assert!(near.peers().expect("its loop runs").is_empty());
-    // Removed is not barred.
+    // A removed peer may be used again.
     talk(&near, &far, 3);
 }
 
-/// Messages posted at any moment, most of them while one end, the other or both are about to forget each other: none is
-/// lost, doubled or failed.
+/// Messages posted at random times, mostly while one end, the other or both are about to forget each other: none is
+/// lost, duplicated or failed.
 #[test]
 fn no_message_is_lost_for_a_peer_that_is_forgotten() {
     let config = RdmConfig { peer_idle: Duration::from_millis(10), ..rdm_loopback() };
@@ -185,12 +186,12 @@ fn no_message_is_lost_for_a_peer_that_is_forgotten() {
                 }
             }
         }
-        // What is idle is looked for every 10 to 200 ms.
+        // Idle peers are searched for every 10 to 200 ms.
         std::thread::sleep(Duration::from_millis(u64::from(rng.below(60))));
     }
 }
 
-/// Messages that nobody has asked for outlive their senders, and take no places of peers.
+/// Messages without a receive outlive their senders, and occupy no slots of peers.
 #[test]
 fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
     let config = RdmConfig { max_peers: 4, peer_idle: Duration::from_millis(50), ..rdm_loopback() };
@@ -210,7 +211,7 @@ fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
     send(&stays, 12);
     until_or(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
     assert!(stats(&server).kept_bytes >= 13 * 3_000);
-    // Its messages are of one sender, forgotten in between or not, and keep their order.
+    // All its messages belong to one sender, forgotten in between or not, and keep their order.
     send(&stays, 13);
     senders.extend([stays.local_addr(); 2]);
     let receive = |from: Option<std::net::SocketAddr>, salt: u64| {

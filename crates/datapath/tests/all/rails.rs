@@ -1,5 +1,5 @@
-//! Ends with several addresses: all of them carry packets, one that is cut costs its share, and ends that know nothing of
-//! it are served as ever.
+//! Ends with several addresses: all of them carry packets, and a cut one costs only its share. Ends without the
+//! feature are served as before.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +15,10 @@ use pathweave_datapath::{
 use pathweave_units::Rate;
 
 const BYTES: usize = 1_000_000;
-/// Time that a pair of addresses needs to be asked by and answered, on a busy machine.
+/// Time within which an address pair is validated, on a busy machine.
 const MEETING: Duration = Duration::from_secs(20);
 
-/// At loopback addresses with these last numbers.
+/// Returns a configuration at loopback addresses with these last numbers.
 fn config(hosts: &[u8], protection: Protection) -> DeviceConfig {
     let address = |host: &u8| SocketAddr::from(([127, 0, 0, *host], 0));
     let mut config = DeviceConfig { bind: address(&hosts[0]), protection, ..DeviceConfig::loopback() };
@@ -28,7 +28,7 @@ fn config(hosts: &[u8], protection: Protection) -> DeviceConfig {
     config
 }
 
-/// From where to where the paths of a connection go, that have carried data since `before`.
+/// Returns the address pairs of the connection's paths that have carried data since `before`.
 fn used(connection: &Connection, before: &[u64]) -> BTreeSet<(u8, u8)> {
     let last = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.octets()[3],
@@ -51,7 +51,7 @@ fn write(near: &Connection, board: &pathweave_datapath::Registration, salt: u64)
     assert!(board.region().to_vec(0..BYTES).unwrap() == bytes);
 }
 
-/// Writes until just these pairs carry packets.
+/// Writes until exactly these pairs carry packets.
 fn write_until(near: &Connection, board: &pathweave_datapath::Registration, expected: &[(u8, u8)]) {
     let (expected, deadline) = (BTreeSet::from_iter(expected.iter().copied()), Instant::now() + MEETING);
     for salt in 1.. {
@@ -76,7 +76,7 @@ fn every_pair_of_addresses_carries_packets_in_both_directions() {
         assert_eq!(pair.server.addresses().len(), 3);
         let all = [(1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5)];
         write_until(&pair.near, &pair.board(BYTES, Access::READ_WRITE), &all);
-        // And back.
+        // The opposite direction.
         let region = Region::zeroed(BYTES).unwrap();
         let board = pair.client.register(&region, Access::READ_WRITE).unwrap();
         write_until(&pair.far, &board, &all.map(|(near, far)| (far, near)));
@@ -97,7 +97,7 @@ fn one_end_with_one_address_reaches_all_of_the_other() {
 fn a_rail_that_is_cut_costs_no_error_and_comes_back() {
     let cuts = Cuts::default();
     let open = |hosts: &[u8], seed| {
-        // 2 MB take 16 ms.
+        // At this rate 2 MB take 16 ms.
         let line_rate = Rate::from_gbps(1);
         let config = DeviceConfig { line_rate, scheme: "udmp".into(), ..config(hosts, Protection::Encrypt) };
         let sockets = UdpBackend::open(&config.udp()).unwrap();
@@ -107,14 +107,15 @@ fn a_rail_that_is_cut_costs_no_error_and_comes_back() {
     let board = pair.board(BYTES, Access::READ_WRITE);
     let all = [(1, 3), (1, 4), (2, 3), (2, 4)];
     write_until(&pair.near, &board, &all);
-    // Of either end the second: what it sends is lost, and so are answers to what comes to it.
+    // Cuts the second rail of either end: packets sent from it are lost, and so are answers to packets that arrive
+    // there.
     cuts.set_rails(0b10);
     write_until(&pair.near, &board, &[(1, 3)]);
     let dead = pair.near.stats().unwrap().paths.iter().filter(|path| path.state == PathState::Down).count();
     assert_eq!(dead, 12, "of 16 paths, three of four pairs");
     cuts.set_rails(0);
     write_until(&pair.near, &board, &all);
-    // The one by which they have met is one like the other.
+    // The pair of the handshake is treated like the others.
     cuts.set_rails(0b01);
     write_until(&pair.near, &board, &[(2, 4)]);
     cuts.set_rails(0);
@@ -135,7 +136,7 @@ fn ends_meet_although_the_first_rail_of_one_is_dead() {
     let board = pair.board(BYTES, Access::READ_WRITE);
     write_until(&pair.near, &board, &[(2, 3), (2, 4)]);
     assert_eq!(pair.far.info().peer.ip(), pair.client.addresses()[1].ip());
-    // Once it is alive it has its share.
+    // Once it works again it gets its share.
     cuts.set_rails(0);
     write_until(&pair.near, &board, &[(1, 3), (1, 4), (2, 3), (2, 4)]);
 }
@@ -154,12 +155,12 @@ fn of_several_addresses_of_a_peer_one_that_lives_is_found() {
         (near.info().peer, far.info().private_data.clone()),
         (server.addresses()[1], b"hello".to_vec())
     );
-    // The address that nobody is at is none of the connection's.
+    // An address that does not exist is not used by the connection.
     let board = server.register(&Region::zeroed(BYTES).unwrap(), Access::READ_WRITE).unwrap();
     write_until(&near, &board, &[(1, 3), (1, 4), (2, 3), (2, 4)]);
 }
 
-/// An end of an older build: it has not the feature and lists nothing.
+/// An end of an older version: it lacks the feature and lists no addresses.
 #[test]
 fn an_end_that_knows_nothing_of_it_hears_from_one_address() {
     let key = ClusterKey::from_bytes([7; 32]);

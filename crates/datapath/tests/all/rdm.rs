@@ -1,4 +1,4 @@
-//! Datagram endpoints over loopback, and over networks that lose, repeat, reorder and damage.
+//! Datagram endpoints over loopback, and over networks that lose, duplicate, reorder and damage packets.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn next(endpoint: &RdmEndpoint) -> RdmCompletion {
     endpoint.wait(PATIENCE).expect("a completion")
 }
 
-/// Waits for a message that went well.
+/// Waits for the successful completion of a message.
 #[track_caller]
 fn sent(endpoint: &RdmEndpoint, wr_id: u64) {
     let done = next(endpoint);
@@ -49,10 +49,10 @@ fn received(endpoint: &RdmEndpoint, wr_id: u64, len: usize) -> Peer {
     done.peer.expect("somebody sent it")
 }
 
-/// Sizes around packets and many of them.
+/// Message sizes around one packet, and of many packets.
 const SIZES: [usize; 7] = [1, 100, 8_959, 8_960, 8_961, 100_000, 1 << 20];
 
-/// Sends every size there and back, `rounds` times, all at once, and looks at every byte.
+/// Sends messages of every size in both directions, `rounds` times, all at once, and checks every byte.
 fn both_ways(near: &RdmEndpoint, far: &RdmEndpoint, rounds: usize) {
     let sizes: Vec<usize> = SIZES.iter().copied().cycle().take(SIZES.len() * rounds).collect();
     let ends = [near, far];
@@ -141,7 +141,7 @@ fn bad_networks_cost_time_and_no_byte() {
     }
 }
 
-/// Switches mark: the receiver tells, the sender slows down, and nothing is sent again for it.
+/// Switches mark packets: the receiver reports it, the sender slows down, and nothing is retransmitted.
 #[test]
 fn marks_are_told_and_acted_on() {
     for (scheme, mark, told) in [("erd", 0.2, true), ("erd", 0.0, false), ("erd-uncontrolled", 0.2, false)] {
@@ -153,14 +153,14 @@ fn marks_are_told_and_acted_on() {
             both_ways(&near, &far, 2);
             let (near, far) = (stats(&near), stats(&far));
             let context = format!("{scheme}, {mark}: {near:?} {far:?}");
-            // Datagrams that no switch may mark arrive as they left.
+            // Datagrams that are not ECN-capable arrive unmarked.
             assert_eq!(far.marked_datagrams > 0, told, "{context}");
             assert_eq!(far.marked_datagrams, far.counters.marked_received, "{context}");
             assert_eq!(far.counters.cnps_sent > 0, told, "{context}");
-            // The last ones may not have been taken in yet.
+            // The last CNPs may not have been processed yet.
             assert_eq!(near.counters.cnps_received > 0, told, "{context}");
             assert_eq!(near.counters.cnps_sent, 0, "nothing is marked on the way back: {context}");
-            // Within 12 ms of the last mark a rate is what it was.
+            // A rate recovers within 12 ms of the last mark.
             assert!(near.slowest.is_none_or(|rate| rate <= config.device.line_rate), "{context}");
             assert_eq!(near.slowest.is_some(), scheme == "erd");
         }
@@ -190,7 +190,7 @@ fn what_comes_before_its_receive_waits_and_what_is_too_much_comes_later() {
     for n in 0..4 {
         near.send(n, to, region_of(&pattern(30_000, n)).all()).unwrap();
     }
-    // Two fit, and so are done without a receive.
+    // Two messages fit, and so complete without a receive.
     assert!(next(&near).is_success() && next(&near).is_success());
     let deadline = std::time::Instant::now() + PATIENCE;
     while stats(&far).waiting_peers == 0 {
@@ -232,12 +232,12 @@ fn receives_for_one_peer_and_a_message_too_long() {
     assert_eq!((cut.wr_id, cut.status, cut.byte_len), (3, Status::LocalLength, 0));
     sent(&b, 1);
     sent(&b, 2);
-    // A peer that is removed takes its receives with it, and may speak again as somebody new.
+    // Removing a peer flushes its receives. It may return as a new peer.
     hub.recv_from(from_b, 4, room(10)).unwrap();
     hub.remove(from_b);
     assert_eq!(next(&hub).status, Status::Flushed);
     assert!(hub.peers().unwrap().iter().all(|known| known.peer != from_b));
-    // Its name has its address in it: who uses it means the same peer, which is met again.
+    // Its name contains its address, so using it inserts the same peer again.
     b.recv(5, room(1)).unwrap();
     hub.send(9, from_b, room(1)).unwrap();
     sent(&hub, 9);
@@ -266,7 +266,7 @@ fn a_peer_that_restarts_is_met_anew() {
     sent(&near, 3);
     received(&far, 1, 5);
     assert_eq!(room.to_vec(0..5).unwrap(), b"again");
-    // And one that restarts while we know nothing of it: it speaks first.
+    // Also a peer that restarts while this end does not know it: it sends first.
     drop(far);
     let far = endpoint(&config);
     near.recv(4, room.all()).unwrap();
@@ -303,7 +303,8 @@ fn side_channels_end_when_idle_and_when_there_are_too_many_and_come_back() {
     }
 }
 
-/// One TCP connection for three peers that all need one: each is broken again and again with messages outstanding.
+/// One TCP connection is shared by three peers that all need one, so that each is closed repeatedly with messages
+/// outstanding.
 #[test]
 fn a_side_channel_that_breaks_loses_nothing() {
     let mut config = protected(Protection::Encrypt);
@@ -346,7 +347,7 @@ fn what_is_wrong_is_said() {
     let error = near.send(1, nobody, empty).unwrap_err();
     assert_eq!(error.to_string(), "a message of 0 bytes; 1 to 4294967296 are allowed");
     assert!(matches!(near.insert("[::1]:9".parse().unwrap()), Err(PeerError::Family { .. })));
-    // As many as can be told apart, and one more.
+    // The largest number of outstanding messages, and one more.
     let limit = 32_768;
     let far = endpoint(&config);
     let cuts = Cuts::default();
@@ -360,7 +361,7 @@ fn what_is_wrong_is_said() {
     assert_eq!(error, RdmPostError::Outstanding { peer: to, limit });
     let told = format!("32768 messages to peer {} are outstanding", far.local_addr());
     assert!(error.to_string().starts_with(&told), "{error}");
-    // As many as may be known, and something is under way with each.
+    // The largest number of peers, none of them idle.
     let few = endpoint(&RdmConfig { max_peers: 1, ..config });
     let room = Region::zeroed(10).unwrap();
     few.recv_from(few.insert(far.local_addr()).unwrap(), 1, room.all()).unwrap();
@@ -388,7 +389,7 @@ fn peers_that_do_not_go_together_are_told_why() {
     assert!(protection.contains("encrypt"), "{protection}");
     let key = reach(&|c| c.device.key = Some(ClusterKey::from_bytes([9; CLUSTER_KEY_LEN])));
     assert!(key.contains("not answered within") || key.contains("another cluster key"), "{key}");
-    // A device for connections is none for datagrams, and the other way round.
+    // A device for connections cannot serve datagram endpoints, and vice versa.
     let device_config =
         DeviceConfig { protection: Protection::Encrypt, key: config.device.key.clone(), ..loopback() };
     let device = Device::open(device_config).unwrap();
@@ -412,7 +413,7 @@ fn strangers_are_counted_and_dropped() {
             socket.send_to(&bytes, address).unwrap();
         }
     }
-    // TCP: nonsense, a preamble of nobody's, silence.
+    // TCP connections with invalid bytes, with a preamble of an unknown association, and without data.
     let mut streams = Vec::new();
     for bytes in [&[0x73; 64][..], &[0x74, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0, 2, 9, 9], &[]] {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -430,8 +431,8 @@ fn strangers_are_counted_and_dropped() {
     assert_eq!((stats.counters.foreign, stats.counters.malformed), (0, 0));
 }
 
-/// An endpoint that closes at the answer has often not read that its question has arrived, and so its connection is reset.
-/// Its own last words, that the answer is here, are heard all the same.
+/// An endpoint that closes when it gets the answer has often not read the report that its question has arrived, so
+/// its connection is reset. Its own last report, that the answer has arrived, is received nevertheless.
 #[test]
 fn who_closes_with_the_last_message_has_acknowledged_it() {
     let config = rdm_loopback();

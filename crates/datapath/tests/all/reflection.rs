@@ -1,4 +1,4 @@
-//! Peers that list addresses of a host that has nothing to do with them: it gets questions, few and short, and no data.
+//! Peers that list addresses of an unrelated host: it receives few and short Asks, and no data.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use pathweave_datapath::{Device, DeviceConfig, Region, Remote};
 use pathweave_units::PathId;
 use pathweave_wire::{Ack, Body, Datagram, Notices, Segment};
 
-/// Bytes of a short question with protection, without IP and UDP.
+/// Length of a short Ask with protection, without IP and UDP headers.
 const QUESTION: usize = 24 + 28;
 
-/// A host that has nothing to do with anything, with several addresses.
+/// An unrelated host with several addresses.
 struct Bystander(Vec<UdpSocket>);
 
 impl Bystander {
@@ -30,7 +30,7 @@ impl Bystander {
         self.0.iter().map(|socket| socket.local_addr().unwrap()).collect()
     }
 
-    /// Lengths of what has come to each address.
+    /// Returns the lengths of the datagrams that each address has received.
     fn got(&self) -> Vec<Vec<usize>> {
         let lengths = |socket: &UdpSocket| {
             let mut datagram = [0; 4_096];
@@ -49,7 +49,7 @@ fn hello(protection: Protection, addresses: Vec<SocketAddr>) -> Hello {
     Hello { features: Features::ADDRESSES, addresses, ..raw::hello("udmp", protection, 4) }
 }
 
-/// Each address has got at most what one may get that never spoke, in so much time.
+/// Checks that each address has received at most what an address that never answered may receive in this time.
 fn assert_few(got: &[Vec<usize>], begun: Instant) {
     let most = 3 + begun.elapsed().as_secs() as usize;
     for of_one in got {
@@ -58,8 +58,8 @@ fn assert_few(got: &[Vec<usize>], begun: Instant) {
     }
 }
 
-/// It has the key and forges the addresses that it sends from. It answers every question that it could have been asked, with any
-/// secret it knows, and acknowledges the data that it is sent itself, so that nothing seems lost.
+/// The member has the key and forges its source addresses. It answers every Ask that it could have received, with any
+/// secret it knows. It acknowledges the data sent to itself, so that nothing seems lost.
 #[test]
 fn a_member_that_answers_for_another_host_gets_it_no_data() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -67,7 +67,7 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
         let server = device(protection, &key);
         let listener = server.listen().unwrap();
         let bystander = Bystander::new(2);
-        // Where a network does not stop forged packets, they come from its addresses.
+        // In a network that does not filter forged packets, they come from the bystander's addresses.
         let forged: Vec<UdpSocket> =
             bystander.addresses().iter().map(|of| UdpSocket::bind((of.ip(), 0)).unwrap()).collect();
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Messages for which there is neither a receive nor room: they wait at their sender, and nothing is sent in vain.
+//! Messages for which there is neither a receive nor room: they wait at their sender, and no packet is sent in vain.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use crate::support::{PATIENCE, pattern, rdm_loopback, region_of, until_or};
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region, Status};
 
-/// A message of `len` bytes waits for its receive, much longer than it would be repeated, and is whole then.
+/// A message of `len` bytes waits for its receive, much longer than the retransmission timeout, and then arrives
+/// completely.
 fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {
     let (near, far, other) = (open(config), open(config), open(config));
     let to = near.insert(far.local_addr()).expect("room");
@@ -22,7 +23,7 @@ fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {
     assert!(there.kept_bytes <= config.unexpected_bytes as u64, "{there:?}");
     // Nothing is sent meanwhile.
     assert_eq!(stats(&near).counters.data_sent, waiting.data_sent);
-    // Others do not wait for it.
+    // Other peers are not delayed.
     let from_other = far.insert(other.local_addr()).expect("room");
     let small = Region::zeroed(100).expect("memory");
     far.recv_from(from_other, 7, small.all()).expect("room");
@@ -40,7 +41,8 @@ fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {
     assert_eq!(arrived, [(8, len as u64), (9, 9)]);
     assert!(room.to_vec(0..len).expect("all of it") == pattern(len, 1));
     (0..2).for_each(|_| assert!(near.wait(PATIENCE).expect("a completion").is_success()));
-    // At most what had left before the word was there was sent again, and what the machine was too slow to take.
+    // Only packets that left before the sender was told to wait were retransmitted, and packets that the machine was
+    // too slow to accept.
     let after = stats(&near).counters;
     assert!(after.retransmitted <= 2 * (packets + 1), "{packets} packets, {after:?}");
     assert_eq!((stats(&far).kept_bytes, stats(&far).waiting_peers), (0, 0));
@@ -52,13 +54,14 @@ fn a_message_waits_for_its_receive() {
     waits_for_its_receive(&config, 8 << 20, Duration::from_secs(2));
 }
 
-/// With the bound that is the default.
+/// Uses the default bound.
 #[test]
 fn a_message_of_100_mb_waits_for_its_receive() {
     waits_for_its_receive(&rdm_loopback(), 100_000_000, Duration::from_millis(500));
 }
 
-/// One TCP connection for three peers, so that each is broken again and again while messages wait and are told to come.
+/// One TCP connection is shared by three peers, so that each is closed repeatedly while messages wait and are
+/// permitted to continue.
 #[test]
 fn waiting_outlasts_side_channels_that_break() {
     let config = RdmConfig { unexpected_bytes: 20_000, side_channels: 1, ..rdm_loopback() };
@@ -97,7 +100,7 @@ fn a_message_that_waits_fails_when_its_peer_is_gone() {
     let to = near.insert(far.local_addr()).expect("room");
     near.send(1, to, region_of(&pattern(1 << 20, 1)).all()).expect("room");
     until_or(|| stats(&near).counters.waits_received > 0, || format!("{:?}", stats(&far)));
-    // Alive, it may take its time.
+    // A peer that is alive may take its time.
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(near.poll().is_none());
     drop(far);
@@ -105,7 +108,7 @@ fn a_message_that_waits_fails_when_its_peer_is_gone() {
     assert_eq!((done.wr_id, done.opcode, done.status), (1, Opcode::Send, Status::RetryExceeded));
 }
 
-/// The sender goes: nothing of its message is kept, and the receive that comes takes another.
+/// The sender disappears: nothing of its message is stored, and the next receive takes another message.
 #[test]
 fn a_sender_that_goes_while_it_waits_leaves_nothing() {
     let mut config = RdmConfig { unexpected_bytes: 40_000, ..rdm_loopback() };

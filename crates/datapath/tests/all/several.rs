@@ -1,4 +1,4 @@
-//! One thread that waits for a listener and several connections at once.
+//! A thread that waits for a listener and several connections at once.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ enum Event {
 fn a_server_of_one_thread(driving: Driving) {
     let server = Device::open(DeviceConfig { driving, ..loopback() }).unwrap();
     let address = server.local_addr();
-    // Who asks before anybody listens is refused.
+    // A connection request without a listener is refused.
     let listener = server.listen().unwrap();
     let client = move |salt: u8| {
         let device = Device::open(loopback()).unwrap();
@@ -35,7 +35,7 @@ fn a_server_of_one_thread(driving: Driving) {
     while answered < 9 {
         let ready = || {
             let received = |(at, (connection, _)): (usize, &(Connection, Region))| {
-                // The answers' own completions are of no interest.
+                // Completions of the answers are ignored.
                 std::iter::from_fn(|| connection.take())
                     .find(|done| done.wr_id == 1 && done.is_success())
                     .map(|_| at)
@@ -58,7 +58,7 @@ fn a_server_of_one_thread(driving: Driving) {
             }
         }
     }
-    // Whoever drives must go on until the last answer is there.
+    // The thread that drives the loop must continue until the last answer has arrived.
     let served = || clients.iter().all(std::thread::JoinHandle::is_finished).then_some(());
     while server.wait_until(Duration::from_millis(10), served).unwrap().is_none() {}
     clients.into_iter().for_each(|client| client.join().unwrap());

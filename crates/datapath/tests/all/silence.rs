@@ -1,4 +1,4 @@
-//! Peers whose process hangs: their system answers on TCP and takes datagrams, and nobody is there.
+//! Peers whose process hangs: their kernel answers on TCP and accepts datagrams, but nothing processes them.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::support::{PATIENCE, pattern, rdm_loopback, region_of};
 use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint};
 use pathweave_datapath::{Driving, Opcode, Region, Status};
 
-/// An end with a thread of its own, and one that does nothing unless it is called.
+/// An end with its own thread, and one that does nothing unless it is called.
 struct Ends {
     near: RdmEndpoint,
     far: RdmEndpoint,
@@ -15,13 +15,13 @@ struct Ends {
 }
 
 impl Ends {
-    /// That have agreed on keys.
+    /// Returns two ends that have negotiated keys.
     fn met() -> Self {
         let mut config = rdm_loopback();
         config.device.peer_timeout = Duration::from_millis(600);
         let near = RdmEndpoint::open(config.clone()).expect("an endpoint");
         config.device.driving = Driving::Caller;
-        // It is never to find fault with the other end.
+        // The far end must never give up the near one.
         config.device.peer_timeout = PATIENCE;
         let far = RdmEndpoint::open(config).expect("an endpoint");
         let to_far = near.insert(far.local_addr()).expect("room");
@@ -41,7 +41,7 @@ impl Ends {
         self.near.wait(PATIENCE).expect("never a hang")
     }
 
-    /// Turns the far loop until the near end has something to tell.
+    /// Drives the far loop until the near end has a completion.
     fn turn_until_near_tells(&self) -> RdmCompletion {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -57,7 +57,7 @@ impl Ends {
 #[test]
 fn messages_to_a_peer_that_hangs_end_with_an_error_and_it_may_come_back() {
     let ends = Ends::met();
-    // A packet, several, and more than the sockets hold.
+    // A packet, several packets, and more than the sockets hold.
     let sizes = [1, 100_000, 32 << 20];
     for (wr_id, size) in (0..).zip(sizes) {
         ends.near.send(wr_id, ends.to_far, region_of(&pattern(size, wr_id)).all()).expect("room");
@@ -75,7 +75,7 @@ fn messages_to_a_peer_that_hangs_end_with_an_error_and_it_may_come_back() {
     assert_eq!(ended, [0, 1, 2]);
     let stats = ends.near.stats().expect("its loop runs");
     assert_eq!((stats.peers, stats.associations), (1, 0));
-    // Its process goes on: it may find some of what has come meanwhile, and what is sent now arrives.
+    // Its process continues. It may find some of the earlier packets, and newly sent messages arrive.
     let rooms = [0; 3].map(|_| Region::zeroed(200_000).expect("memory"));
     for (wr_id, room) in (0..).zip(&rooms) {
         ends.far.recv(wr_id, room.all()).expect("room");
@@ -100,7 +100,7 @@ fn a_message_of_a_peer_that_hangs_lets_its_receive_go() {
     while arrived() == 0 {
         ends.far.progress();
     }
-    // Now it hangs, in the midst of it.
+    // Now it hangs in the middle of the message.
     let deadline = Instant::now() + PATIENCE;
     while ends.near.stats().expect("its loop runs").associations > 0 {
         assert!(Instant::now() < deadline, "{:?}", ends.near.stats());
@@ -116,12 +116,12 @@ fn a_message_of_a_peer_that_hangs_lets_its_receive_go() {
     assert_eq!(done.peer.expect("somebody sent it").address(), third.local_addr());
 }
 
-/// A long message to a peer that has nothing to say while it arrives: it answers when it is asked whether it is there.
+/// Sends a long message to a peer that sends nothing while it arrives. The peer answers probes.
 #[test]
 fn a_peer_that_has_nothing_to_say_is_not_taken_for_dead() {
     let mut config = rdm_loopback();
     config.device.peer_timeout = Duration::from_millis(600);
-    // 4 MB take 1.3 s.
+    // At this rate 4 MB take 1.3 s.
     config.device.line_rate = pathweave_units::Rate::from_mbps(25);
     let (near, far) = (RdmEndpoint::open(config.clone()), RdmEndpoint::open(config));
     let (near, far) = (near.expect("an endpoint"), far.expect("an endpoint"));

@@ -1,4 +1,4 @@
-//! Callers turn the loop, and a thread does while none calls.
+//! Loops driven by callers, and by a thread while no caller does.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn who_does_not_call_is_alive_to_its_peers() {
     let board = pair.board(8, Access::READ_WRITE);
     let inbox = Region::zeroed(8).unwrap();
     pair.far.recv(1, inbox.all()).unwrap();
-    // From here on nobody at the far end calls.
+    // From here on the far end is not called.
     for round in 0..20u8 {
         pair.near.write(2, region_of(&[round; 8]).all(), board.remote(0)).unwrap();
         assert_eq!(done(&pair.near, 2), 8);
@@ -32,7 +32,7 @@ fn who_does_not_call_is_alive_to_its_peers() {
         pair.near.read(3, back.all(), board.remote(0)).unwrap();
         assert_eq!(done(&pair.near, 3), 8);
         assert_eq!(back.to_vec(0..8).unwrap(), [round; 8]);
-        // Sometimes the thread has slept, sometimes not.
+        // The thread has slept in some rounds, and not in others.
         thread::sleep(Duration::from_millis(u64::from(round % 4)));
     }
     pair.near.send(4, region_of(b"a letter").all()).unwrap();
@@ -54,7 +54,7 @@ fn who_calls_again_and_again_has_the_loop_and_who_rests_gives_it_away() {
         pair.server.rest();
         until("the thread takes over", || pair.server.progress() == Turned::Elsewhere);
         turns_itself();
-        // Without a word the thread takes over, too, after a lull.
+        // The thread also takes over after a lull, without an announcement.
         thread::sleep(Duration::from_millis(20));
         turns_itself();
     }
@@ -87,7 +87,7 @@ fn a_wait_ends_for_a_message_for_a_call_of_another_thread_and_at_its_end() {
     }
 }
 
-/// A server whose completions several threads take, whichever comes first.
+/// A server whose completions several threads take, in any order.
 struct Server {
     events: Events,
     far: Mutex<Option<Connection>>,
@@ -100,7 +100,7 @@ impl Server {
     fn take(&self, event: Event) {
         match event {
             Event::Accepted(connection) => {
-                // Until it is there, whoever takes the first completion waits.
+                // Until the connection is set, a thread that takes the first completion waits.
                 let mut far = self.far.lock().unwrap();
                 for (number, inbox) in self.inboxes.iter().enumerate() {
                     connection.recv(number as u64, inbox.all()).unwrap();

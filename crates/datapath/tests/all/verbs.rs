@@ -1,4 +1,4 @@
-//! Every verb over loopback, byte by byte.
+//! Every verb over loopback, with all bytes checked.
 
 use std::time::Duration;
 
@@ -191,7 +191,7 @@ fn both_ends_at_once_and_several_connections() {
         .collect();
     let sources: Vec<Vec<u8>> = (0..4).map(|salt| pattern(size, salt)).collect();
     for (index, (connection, _)) in ends.iter().enumerate() {
-        // To the board of the other end of the same connection.
+        // Target: the memory of the other end of the same connection.
         connection.write(9, region_of(&sources[index]).all(), boards[index ^ 1].remote(0)).unwrap();
     }
     for (connection, _) in &ends {
@@ -258,7 +258,7 @@ fn a_fence_lets_a_send_say_what_a_read_before_it_brought() {
     pair.far.recv(9, inbox.all()).unwrap();
     pair.near.read(1, way_station.all(), board.remote(0)).unwrap();
     pair.near.fenced().send(2, way_station.all()).unwrap();
-    // A WRITE to what was read is behind both without a fence.
+    // A WRITE to the memory that was read is ordered after both without a fence.
     pair.near.write(3, region_of(&[1; 50_000]).all(), board.remote(0)).unwrap();
     (1..4).for_each(|wr_id| assert_eq!(done(&pair.near, wr_id), 50_000));
     assert_eq!(done(&pair.far, 9), 50_000);
@@ -321,7 +321,7 @@ fn closing_completes_everything_and_tells_the_peer() {
     assert_eq!(pair.far.wait_closed(PATIENCE), Ok(CloseReason::Peer));
     assert_eq!(pair.far.state(), ConnectionState::Closed);
     assert_eq!(pair.far.recv(9, inbox.all()), Err(PostError::Closed));
-    // Nothing more comes, and who waits is told so, at once and why.
+    // Nothing more follows, and waiting returns at once, with the reason.
     for (connection, reason) in [(&pair.near, CloseReason::Local), (&pair.far, CloseReason::Peer)] {
         assert_eq!(connection.wait(Duration::MAX), Err(WaitError::ConnectionClosed(reason)));
         assert_eq!(connection.ended(), Some(reason));
@@ -374,7 +374,7 @@ fn the_smaller_packets_of_two_ends_are_used() {
         assert_eq!((pair.near.info().mtu_payload, pair.far.info().mtu_payload), (1_000, 1_000));
         send_and_receive(&pair);
         write_and_read(&pair);
-        // Another peer of the same device has the size that suits it.
+        // Another peer of the same device uses the size that fits it.
         let third = open(9_000);
         let near = third.connect(pair.server.local_addr()).unwrap();
         let far = pair.listener.accept(PATIENCE).unwrap();
@@ -412,7 +412,7 @@ fn an_end_that_was_away_looks_at_what_came_before_it_sends_again() {
             .read(number as u64, inbox.slice(place).unwrap(), board.remote(10_000 * number as u64))
             .unwrap();
     }
-    // Far longer than the retransmission timer, whose time comes while answers wait in the socket.
+    // Far longer than the retransmission timeout, which expires while answers wait in the socket.
     std::thread::sleep(Duration::from_millis(300));
     (0..16).for_each(|number| assert_eq!(done(&pair.near, number), 10_000));
     let counters = pair.near.stats().unwrap().counters;
@@ -437,7 +437,7 @@ fn who_cannot_be_reached_is_told_apart() {
     let secure = Device::open(DeviceConfig { protection: Protection::Encrypt, key, ..config() }).unwrap();
     assert!(matches!(secure.connect(address), Err(ConnectError::WrongKey { .. })));
 
-    // Loopback takes no packets to elsewhere.
+    // Loopback has no route to other addresses.
     let elsewhere: std::net::SocketAddr = "192.0.2.9:5".parse().unwrap();
     let small = Device::open(DeviceConfig { mtu_payload: 256, ..config() }).unwrap();
     let no_way = small.connect(elsewhere).unwrap_err();

@@ -1,5 +1,6 @@
-//! Chaos: random requests in random weather with any scheme and protection, while paths are cut, the MTU falls, ends stand still,
-//! restart and crash. A seed says all of it. Every byte and every completion is compared with the model.
+//! Chaos test: random requests under random faults with any scheme and protection. Meanwhile paths are cut, the MTU
+//! falls, and ends stall, restart and crash. The seed determines all of it. Every byte and every completion is
+//! compared with the model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -18,22 +19,22 @@ use crate::world::{
     AsWhole, End, Fences, Hosts, InOrder, Order, PATHS, Restarts, Setup, Start, Troubles, Verb, World,
 };
 
-/// Bytes of each end that requests share.
+/// Bytes of each end that several requests use.
 const SHARED_BYTES: usize = 30_000;
-/// Packets up to here pass a link whose MTU has fallen: acknowledgements, and short messages.
+/// Largest packet in bytes that passes a link whose MTU has fallen: acknowledgements, and short messages.
 const NARROW: usize = 400;
-/// Requests at a time.
+/// Largest number of requests at a time.
 const AT_A_TIME: u32 = 24;
-/// Schemes whose windows fall to a thousandth of a packet, as they were published: a packet in a thousand round trips.
+/// Schemes whose windows, as published, fall to a thousandth of a packet: one packet in a thousand round trips.
 const SLOW: [&str; 2] = ["swift-published", "reflex-swift-published"];
-/// PSNs on the wire have 24 bits.
+/// Size of the PSN space on the wire: 24 bits.
 const PSNS: u64 = 1 << 24;
 
 pub(crate) fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u32) as usize]
 }
 
-/// The world in which lives take place, and their size there.
+/// Kind of world in which lives take place, and their dimensions there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Simulated,
@@ -52,7 +53,7 @@ impl Side {
         2 * SHARED_BYTES + (AT_A_TIME as usize + 1) * (self.longest() as usize + 100)
     }
 
-    /// The longest time for which ends stand still.
+    /// Returns the longest time for which ends stall.
     fn longest_stall(self) -> Duration {
         match self {
             Side::Simulated => Duration::from_secs(5),
@@ -60,7 +61,7 @@ impl Side {
         }
     }
 
-    /// Crashes with work under way take as long as a silent peer is waited for.
+    /// Returns the probability of a crash. A crash with outstanding requests takes as long as the peer timeout.
     fn crashes(self) -> f64 {
         match self {
             Side::Simulated => 0.02,
@@ -68,7 +69,7 @@ impl Side {
         }
     }
 
-    /// The schemes that can be run there.
+    /// Returns the schemes that can be run there.
     pub(crate) fn schemes(self) -> Vec<&'static str> {
         let is_run = |service| match service {
             Service::Connection | Service::Datagram(_) => true,
@@ -78,7 +79,7 @@ impl Side {
     }
 }
 
-/// Counts of requests, and of what the network did meanwhile.
+/// Counters of requests, and of faults meanwhile.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) lives: u64,
@@ -92,7 +93,7 @@ pub(crate) struct Tally {
     pub(crate) crashes: u64,
     pub(crate) troubles: Troubles,
     pub(crate) happened: Happened,
-    /// Lives that went wrong.
+    /// Descriptions of lives that failed.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -109,7 +110,7 @@ impl Tally {
         );
     }
 
-    /// That nothing went wrong, and that the network did all it can.
+    /// Checks that nothing failed, and that each kind of fault occurred.
     #[track_caller]
     pub(crate) fn check(&self) {
         assert!(self.wrong.is_empty(), "{} of {} lives: {:#?}", self.wrong.len(), self.lives, self.wrong);
@@ -123,7 +124,7 @@ impl Tally {
     }
 }
 
-/// Two ends for a while.
+/// Two connected ends for a limited time.
 pub(crate) struct Life {
     side: Side,
     setup: Setup,
@@ -131,7 +132,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// The life of a seed: consecutive seeds have all schemes with one protection after the other.
+    /// Returns the life of a seed: consecutive seeds cover all schemes with one protection, then with the next.
     pub(crate) fn new(side: Side, seed: u64) -> Self {
         let mut rng = Rng::for_component(seed, "chaos", 0);
         let of_seed = side.schemes();
@@ -153,15 +154,15 @@ impl Life {
             hosts: draw(&mut rng, &[Hosts::Simulated, Hosts::Software]),
             latest: Duration::from_micros(draw(&mut rng, latest)),
             packets_a_key: draw(&mut rng, &[30, 300, 1 << 22]),
-            // What wraps is the packets' numbers, or the middle of them, by which they are told apart.
+            // Start values make the PSNs wrap, or pass the middle of their range, by which they are compared.
             first_psn: draw(&mut rng, &[0, PSNS, PSNS, PSNS / 2]).saturating_sub(rng.below(1_000).into()),
             ..Setup::new(seed, faults, side.memory_bytes(), Duration::from_secs(10))
         };
         Life { side, setup, rng }
     }
 
-    /// Lives as long as `goes_on` says, which is asked after each batch of requests. What goes wrong is told, and the
-    /// caller lives on.
+    /// Runs as long as `goes_on` returns true, which is called after each batch of requests. A failure is recorded,
+    /// and the caller continues.
     pub(crate) fn run(self, tally: &mut Tally, goes_on: impl FnMut() -> bool) {
         let context = format!("{:?}, {:?}", self.side, self.setup);
         let scheme = pathweave_policy::find_scheme(self.setup.scheme.unwrap()).expect("a scheme");
@@ -199,7 +200,7 @@ impl Life {
         let mut model = Model::new(&mut world, memory_bytes, seed, format!("{:?}", self.setup));
         loop {
             self.post_some(&mut world, &mut model, tally);
-            // Datagrams know no end of a peer, and who waits for nothing does not notice it.
+            // Datagrams have no notion of a peer's end, and an end without outstanding requests does not detect it.
             let notices = W::ORDER == Order::OfPosting && model.has_requests(End::Near);
             if notices && self.rng.chance(self.side.crashes()) {
                 world.crash_far();
@@ -228,19 +229,20 @@ impl Life {
         tally.happened += world.close();
     }
 
-    /// The far end comes back with nothing.
+    /// Restarts the far end without state.
     fn begin_anew<W: Restarts>(&self, world: &mut W, model: &mut Model) {
         world.revive_far();
         model.fill(world, End::Far);
         world.reconnect();
     }
 
-    /// Requests between places of their own, requests that share places, and requests that need the bytes of the one before.
+    /// Posts requests between separate places, requests that share places, and requests that need the bytes of the
+    /// previous one.
     fn post_some<W: World>(&mut self, world: &mut W, model: &mut Model, tally: &mut Tally) {
         let shared = End::BOTH.map(|end| model.shared(end, SHARED_BYTES));
         for _ in 0..=self.rng.below(AT_A_TIME / 2) {
             let (at, verb) = (draw(&mut self.rng, &End::BOTH), draw(&mut self.rng, W::VERBS));
-            // Small ones as likely as large ones.
+            // Small requests are as likely as large ones.
             let most = self.side.longest() >> self.rng.below(15);
             let size = (self.rng.below(most + 1) as usize).max(W::SHORTEST);
             let start = match W::FENCES {
@@ -254,7 +256,7 @@ impl Life {
                 && self.rng.chance(0.5);
             if shares {
                 let place = self.rng.below((SHARED_BYTES - size) as u32 + 1) as usize;
-                // Often the very same place.
+                // Often exactly the same place.
                 let place = place.min(draw(&mut self.rng, &[0, 700, SHARED_BYTES]));
                 let remote = shared[at.other().index()] + place;
                 model.post_at(world, at, (verb, size, start), Some(remote));
@@ -270,7 +272,7 @@ impl Life {
         }
     }
 
-    /// An event while the requests are under way.
+    /// Injects an event while requests are outstanding.
     fn disturb<W: World>(&mut self, world: &mut W, tally: &mut Tally) {
         let for_long = self.rng.chance(0.1);
         let most = if for_long { self.side.longest_stall() } else { Duration::from_millis(20) };
@@ -280,7 +282,7 @@ impl Life {
                 let paths = if which == 0 { u64::MAX } else { self.rng.below(1 << PATHS).into() };
                 world.cut(paths);
                 world.pass(time);
-                // Not for ever: with all paths cut nothing would come.
+                // Limited in time: with all paths cut nothing would arrive.
                 world.cut(0);
                 tally.cuts += 1;
             }
@@ -299,7 +301,7 @@ impl Life {
     }
 }
 
-/// All schemes with a protection, in simulated time. The same packets each time.
+/// Runs all schemes with a protection, in simulated time, with the same packets each time.
 fn every_scheme(protection: Protection) {
     let side = Side::Simulated;
     let of_round = side.schemes().len() as u64;
@@ -334,7 +336,7 @@ fn every_scheme_encrypted() {
     every_scheme(Protection::Encrypt);
 }
 
-/// Some schemes over sockets, with IPv4 and IPv6.
+/// Runs some schemes over sockets, with IPv4 and IPv6.
 #[test]
 fn some_schemes_over_sockets() {
     let side = Side::Real;

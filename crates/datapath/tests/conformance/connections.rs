@@ -1,4 +1,4 @@
-//! Connections, simulated.
+//! Simulated connections.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Datagrams: in simulated time, and over real sockets.
+//! Datagrams, in simulated time and over real sockets.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -24,13 +24,13 @@ use crate::world::{
     World,
 };
 
-/// What both sides take for the round trip: that of hosts made of software.
+/// Round-trip time that both sides assume: that of software hosts.
 const RTT: Span = Span::from_us(1_050);
 
 pub(crate) struct Datagrams<T> {
     qp: RdQp<AnyPolicy>,
     peer: PeerId,
-    /// Where messages are, by request.
+    /// Memory of each message, by request.
     sources: BTreeMap<u64, Range<usize>>,
     /// Receives in the order of posting, which is that of the other end's messages.
     receives: Vec<(u64, usize)>,
@@ -78,7 +78,7 @@ impl<T: Told> Carrier for Datagrams<T> {
 
     fn connect(pair: [&mut Self; 2], _setup: &Setup, now: Time, _number: u64) {
         for end in pair {
-            // None is known at first, nor by who has restarted.
+            // The peer is unknown at first, and after a restart.
             end.qp.remove_peer(now, end.peer);
             end.qp.add_peer(now, end.peer, Span::ZERO);
             (end.sources, end.receives) = Default::default();
@@ -140,13 +140,13 @@ impl<T: Told> Carrier for Datagrams<T> {
     }
 }
 
-/// Two endpoints over loopback, their sockets wrapped in a network that misbehaves.
+/// Two endpoints over loopback, with fault injection around their sockets.
 pub(crate) struct RealDatagrams<T, W = Loopback> {
     wires: W,
     setup: Setup,
     cuts: Cuts,
     near: RdmEndpoint,
-    /// `None` while it is down.
+    /// `None` while the far end is down.
     far: Option<RdmEndpoint>,
     peers: [Peer; 2],
     memory: [Region; 2],
@@ -264,7 +264,7 @@ impl<T: Told, W: Wires> World for RealDatagrams<T, W> {
 
 impl<T: Told, W: Wires> Restarts for RealDatagrams<T, W> {
     fn crash_far(&mut self) {
-        // What the endpoint says when it is closed is lost, too.
+        // Messages that the endpoint sends when it closes are lost, too.
         self.cuts.set(u64::MAX);
     }
 

@@ -1,6 +1,7 @@
-//! The soak beside liars: honest connections and datagrams in bad weather, whose processes restart, while members of the cluster that keep nothing
-//! of the protocol, strangers, and whoever says again what he has overheard attack the same device and the same endpoint.
-//! No honest byte may be wrong, no honest connection may end, and memory must stay flat.
+//! Soak test with liars: honest connections and datagrams under faults, whose processes restart. Members of the
+//! cluster that violate the protocol, strangers, and replayers attack the same device and the same endpoint
+//! meanwhile.
+//! No honest byte may be wrong, no honest connection may end, and memory must not grow.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -24,21 +25,21 @@ use crate::support::{PATIENCE, done, loopback, pattern, rdm_loopback, region_of}
 
 /// Longest honest message, in bytes.
 const LONGEST: u32 = 200_000;
-/// Connections of liars whose other end the application still holds.
+/// Largest number of liars' connections whose other end the application still holds.
 const HELD: usize = 6;
-/// Liars at a time, of connections and of datagrams each.
+/// Largest number of liars at a time, of connections and of datagrams each.
 const LIARS: usize = 3;
-/// Looks at memory in the life of a device. The first ones are not counted: liars that have gone are remembered for
-/// [`REMEMBERED`], and come as fast as they go only then.
+/// Number of memory measurements in the life of a device. The first [`WARM_UP`] are ignored: departed liars are
+/// remembered for [`REMEMBERED`], and arrivals and departures balance only after that.
 const LOOKS: usize = 16;
 const WARM_UP: usize = 6;
-/// How long a datagram endpoint remembers peers with which nothing is under way.
+/// Time for which a datagram endpoint remembers idle peers.
 const REMEMBERED: Duration = Duration::from_secs(20);
 
-/// What liars send and nobody asks for is kept up to here; it is full soon.
+/// Bound on stored messages of liars without a receive, in bytes; it is reached soon.
 const UNEXPECTED_BYTES: usize = 2 << 20;
 
-/// What was done.
+/// Counters of a run.
 #[derive(Default)]
 struct Tally {
     messages: u64,
@@ -50,13 +51,13 @@ struct Tally {
     malformed: u64,
 }
 
-/// What is attacked.
+/// Target of the attack.
 struct Target<'a> {
     device: SocketAddr,
     endpoint: SocketAddr,
     key: &'a ClusterKey,
     protection: Protection,
-    /// Key of memory that liars may reach.
+    /// Key of memory that liars may access.
     rkey: u64,
 }
 
@@ -65,7 +66,7 @@ fn of_connections() -> Vec<&'static str> {
     all.map(|info| info.name).collect()
 }
 
-/// Attacks until told to stop.
+/// Attacks until stopped.
 fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
     let mut rng = Rng::for_component(seed, "attack", 0);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -77,7 +78,7 @@ fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
     while !stop.load(Ordering::Relaxed) {
         match rng.below(32) {
             0 => {
-                // One goes without a word, and one comes, who may be the same.
+                // One liar leaves without Close, and another one arrives, possibly with the same identity.
                 if liars.len() >= 2 * LIARS {
                     liars.pop_front();
                 }
@@ -116,16 +117,16 @@ fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
             }
             _ => {}
         }
-        // The honest have to live on these cores, too.
+        // The honest peers need these cores, too.
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// A device and an endpoint that are attacked, and honest peers of both.
+/// A device and an endpoint under attack, and honest peers of both.
 struct Honest {
     attacked: SocketAddr,
     configs: Configs,
-    /// Where the honest client is; it ends with it.
+    /// Device of the honest client, replaced when the client restarts.
     bystander: Device,
     near: Connection,
     far: Connection,
@@ -133,7 +134,7 @@ struct Honest {
     /// Memory of the honest client, which the server writes and reads.
     memory: Region,
     registered: Registration,
-    /// Of the server's application: the other ends of liars.
+    /// Other ends of liars' connections, held by the server's application.
     lied_to: VecDeque<Connection>,
     client: RdmEndpoint,
     server: RdmEndpoint,
@@ -141,17 +142,17 @@ struct Honest {
     to_client: Peer,
 }
 
-/// Where honest peers are. A peer is known by its address: a liar that had the same port before them would be the same one,
-/// whose messages come first.
+/// Address of honest peers. A peer is identified by its address: a liar that had the same port before would count as
+/// the same peer, whose messages come first.
 const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// How honest peers are opened.
+/// Configurations of honest peers.
 struct Configs {
     device: DeviceConfig,
     datagrams: RdmConfig,
 }
 
-/// The other end of a connection from there; what liars have opened meanwhile goes to the rest of theirs.
+/// Accepts the connection from this address; connections that liars have opened meanwhile go to `lied_to`.
 fn accept(listener: &Listener, from: SocketAddr, lied_to: &mut VecDeque<Connection>) -> Connection {
     loop {
         let connection = listener.accept(PATIENCE).expect("the other end of it");
@@ -163,7 +164,7 @@ fn accept(listener: &Listener, from: SocketAddr, lied_to: &mut VecDeque<Connecti
 }
 
 impl Honest {
-    /// The honest client's process is gone, and another one comes.
+    /// Replaces the honest client's process by a new one.
     fn restart(&mut self) {
         self.bystander = Device::open(self.configs.device.clone()).expect("a device");
         self.registered = self.bystander.register(&self.memory, Access::READ_WRITE).expect("a key");
@@ -175,9 +176,9 @@ impl Honest {
         self.client.reach(self.to_server).expect("an association");
     }
 
-    /// A message of each kind, there and back.
+    /// Exchanges a message of each kind in both directions.
     fn exchange(&mut self, rng: &mut Rng, tally: &mut Tally, context: &str) {
-        // Small ones as likely as large ones.
+        // Small messages are as likely as large ones.
         let most = LONGEST >> rng.below(17);
         let len = 1 + rng.below(most) as usize;
         let bytes = pattern(len, rng.below(1_000).into());
@@ -211,7 +212,7 @@ impl Honest {
             for (end, wr_id) in [(receiver, 5), (sender, 6)] {
                 let completion = loop {
                     let completion = end.wait(PATIENCE).unwrap_or_else(|why| panic!("{why}; {context}"));
-                    // Those of liars' messages come in between.
+                    // Completions of liars' messages come in between.
                     if completion.wr_id == wr_id {
                         break completion;
                     }
@@ -228,7 +229,7 @@ impl Honest {
         assert_eq!(states, [ConnectionState::Open; 2], "{context}");
     }
 
-    /// The server's application has requests for liars, and gives them up now and then.
+    /// Handles liars' connections in the server's application, and closes some of them.
     fn meet_liars(&mut self, rng: &mut Rng) {
         while let Some(connection) = self.listener.take() {
             self.lied_to.push_back(connection);
@@ -251,7 +252,7 @@ impl Honest {
     }
 }
 
-/// The life of a device and an endpoint.
+/// Runs the life of a device and an endpoint.
 fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let mut rng = Rng::for_component(seed, "liars", 0);
     let key = ClusterKey::from_bytes([5; 32]);
@@ -326,10 +327,10 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         to_client,
     };
     let (stop, begin, mut resident) = (AtomicBool::new(false), Instant::now(), Vec::new());
-    // What the attackers count is put to the rest at the end.
+    // The attackers' counters are added to the total at the end.
     let counts = Tally::default();
     std::thread::scope(|scope| {
-        // Whatever happens here, the attack ends.
+        // Ends the attack even if this thread panics.
         struct Stops<'a>(&'a AtomicBool);
         impl Drop for Stops<'_> {
             fn drop(&mut self) {
@@ -385,7 +386,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
 fn soak() {
     let seconds = number("SOAK_SECONDS").unwrap_or(600);
     let first_seed = number("SOAK_SEED").unwrap_or(1);
-    // Lives long enough for growth to show, and every protection.
+    // Each life is long enough for growth to show, and all protections are covered.
     let time = Duration::from_millis((seconds * 1_000 / 3).clamp(2_000, 200_000));
     println!("soak beside liars: {seconds} s, first seed {first_seed} (SOAK_SECONDS, SOAK_SEED)");
     let (begin, mut tally, mut lives) = (Instant::now(), Tally::default(), 0);

@@ -1,4 +1,4 @@
-//! Conformance: one script, run in simulated time and over real sockets, with the same outcome.
+//! Conformance test: one script runs in simulated time and over real sockets, with the same outcome.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 
 mod chaos;
@@ -23,7 +23,7 @@ use script::{WEATHER, peer_restart, refusals, shared_bytes, verbs_and_sizes};
 use simulated::Simulated;
 use world::{AsWhole, InOrder, Told};
 
-/// Runs on both sides, and compares what each saw.
+/// Runs the script on both sides, and compares the transcripts.
 fn on_both(name: &str, seed: u64, simulated: fn(u64) -> Transcript, real: fn(u64) -> Transcript) {
     println!("{name}: seed {seed}");
     let (simulated, real) = (simulated(seed), real(seed));
@@ -55,7 +55,7 @@ fn requests_that_share_bytes_in_every_weather() {
     }
 }
 
-/// Every size of datagrams in every weather.
+/// Sends datagrams of every size under every fault.
 fn datagrams<T: Told>() {
     for (seed, weather) in (81..).zip(&WEATHER) {
         println!("datagrams, {}: seed {seed}", weather.name);
@@ -88,7 +88,7 @@ fn what_must_be_refused() {
     on_both("refusals", 62, refusals::<Simulated<Connected>>, refusals::<Real>);
 }
 
-/// The script is sharp: it notices a side that places a byte wrongly.
+/// Sensitivity check: the script detects a side that places a byte wrongly.
 #[test]
 #[should_panic(expected = "1 bytes at the Far end are wrong")]
 fn a_wrong_byte_is_noticed() {

@@ -1,4 +1,4 @@
-//! What memory and completions must be: worked out from the requests alone, by no code of either side.
+//! Expected memory and completions, derived from the requests alone, without code of either side.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use pathweave_units::Rng;
 
 use crate::world::{Done, End, Key, Order, Request, Start, Verb, World};
 
-/// Bytes between areas, which nothing may touch.
+/// Bytes between areas, which must not change.
 const GUARD: usize = 13;
-/// Numbers of receives have this bit.
+/// Bit that is set in the numbers of receives.
 pub(crate) const RECEIVE: u64 = 1 << 32;
 
-/// All completions of a run, in the order in which each end saw them, requests and receives apart: verbs promise no
-/// order between the two.
+/// All completions of a run, in the order in which each end saw them. Requests and receives are separate, as verbs
+/// guarantee no order between the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transcript {
     pub(crate) requests: [Vec<Done>; 2],
     pub(crate) receives: [Vec<Done>; 2],
 }
 
-/// Two memories as they must be, and the completions that must come.
+/// Expected content of both memories, and the completions still due.
 pub(crate) struct Model {
     memory: [Vec<u8>; 2],
     used: [usize; 2],
@@ -34,7 +34,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Fills both memories of a world that was just opened.
+    /// Fills both memories of a newly opened world.
     pub(crate) fn new<W: World>(world: &mut W, memory_bytes: usize, seed: u64, context: String) -> Self {
         let memory = [vec![0; memory_bytes], vec![0; memory_bytes]];
         let mut model = Model {
@@ -59,7 +59,7 @@ impl Model {
         world.write(end, 0, &self.memory[end.index()]);
     }
 
-    /// Areas may be used again: everything posted is done.
+    /// Permits reuse of all areas. Everything posted must be complete.
     pub(crate) fn rewind(&mut self) {
         self.used = [0; 2];
     }
@@ -71,17 +71,17 @@ impl Model {
         start..start + len
     }
 
-    /// Bytes of an end that requests of the other may share. Returns where they begin.
+    /// Reserves bytes of an end for requests of the other end that overlap. Returns their offset.
     pub(crate) fn shared(&mut self, end: End, len: usize) -> usize {
         self.area(end, len).start
     }
 
-    /// One of several, by chance.
+    /// Returns a random element.
     pub(crate) fn any<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.rng.below(of.len() as u32) as usize]
     }
 
-    /// A request of `size` bytes at `end` between areas of its own; one `of` an area of the other end reads or writes that.
+    /// Returns a request of `size` bytes at `end` between separate areas, or with the area at `of` of the other end.
     fn request(&mut self, end: End, verb: Verb, size: usize, of: Option<usize>) -> Request {
         let local = self.area(end, size);
         let remote = match of {
@@ -97,7 +97,7 @@ impl Model {
         Request { wr_id: self.posted, verb, local, remote, imm, key: Key::Right, start: Start::AtOnce }
     }
 
-    /// Posts a request that must succeed. Returns where its bytes are at the other end.
+    /// Posts a request that must succeed. Returns the offset of its bytes at the other end.
     pub(crate) fn post<W: World>(
         &mut self,
         world: &mut W,
@@ -109,7 +109,7 @@ impl Model {
         self.post_at(world, end, (verb, size, Start::AtOnce), of)
     }
 
-    /// The same, for a request that starts when it is told to.
+    /// Posts a request that must succeed, with the given start condition.
     pub(crate) fn post_at<W: World>(
         &mut self,
         world: &mut W,
@@ -121,7 +121,7 @@ impl Model {
         self.post_request(world, end, &Request { start, ..request })
     }
 
-    /// Posts a READ, and behind a fence a request that carries what it has read to another place.
+    /// Posts a READ, and behind a fence a request that carries the bytes read to another place.
     pub(crate) fn post_what_is_read<W: World>(&mut self, world: &mut W, end: End, verb: Verb, size: usize) {
         let read = self.request(end, Verb::Read, size, None);
         self.post_request(world, end, &read);
@@ -164,7 +164,7 @@ impl Model {
         remote.start
     }
 
-    /// Posts a request that must end as told; `change` makes it so.
+    /// Posts a request that must fail with `status`; `change` makes it invalid.
     pub(crate) fn post_in_vain<W: World>(
         &mut self,
         world: &mut W,
@@ -185,7 +185,7 @@ impl Model {
         world.post(end, &request);
     }
 
-    /// Posts a receive of `size` bytes that must end as told.
+    /// Posts a receive of `size` bytes that must fail with `status`.
     pub(crate) fn receive_in_vain<W: World>(&mut self, world: &mut W, end: End, size: usize, status: Status) {
         let place = self.area(end, size);
         self.posted += 1;
@@ -195,12 +195,12 @@ impl Model {
         world.receive(end, wr_id, place);
     }
 
-    /// Completions that `end` still has to see.
+    /// Returns the number of completions that `end` still has to see.
     pub(crate) fn due(&self, end: End) -> usize {
         self.due_requests[end.index()].len() + self.due_receives[end.index()].len()
     }
 
-    /// True if `end` waits for a request of its own.
+    /// Returns true if `end` waits for a request of its own.
     pub(crate) fn has_requests(&self, end: End) -> bool {
         !self.due_requests[end.index()].is_empty()
     }
@@ -235,7 +235,7 @@ impl Model {
         }
     }
 
-    /// Waits until everything posted is done.
+    /// Waits until everything posted is complete.
     #[track_caller]
     pub(crate) fn wait_all<W: World>(&mut self, world: &mut W) {
         for end in End::BOTH {
@@ -245,13 +245,14 @@ impl Model {
         }
     }
 
-    /// Waits until everything posted at `end` has ended, though the other end has crashed: what was done before succeeds, and
-    /// no request behind one that has failed. One at most was retried in vain; none if that was an answer to the other end.
+    /// Waits until everything posted at `end` has completed, though the other end has crashed. Earlier requests may
+    /// have succeeded, but none after a failed one. At most one was retried in vain; none if that was a response to
+    /// the other end.
     #[track_caller]
     pub(crate) fn give_up<W: World>(&mut self, world: &mut W, end: End) {
         let (index, mut failed, mut retried) = (end.index(), false, 0);
         while self.due(end) > 0 {
-            // Timers of NICs wait longer and longer.
+            // Retransmission timers of NICs back off.
             let done = (0..60).find_map(|_| world.next(end));
             let done = done.unwrap_or_else(|| panic!("{}: it does not end after a crash", self.context));
             let is_receive = done.wr_id & RECEIVE != 0;
@@ -273,7 +274,7 @@ impl Model {
         }
     }
 
-    /// Forgets the completions an end will never see, since it has crashed.
+    /// Drops the due completions of an end that has crashed.
     pub(crate) fn crashed(&mut self, end: End) {
         self.due_requests[end.index()].clear();
         self.due_receives[end.index()].clear();

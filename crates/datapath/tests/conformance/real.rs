@@ -1,4 +1,4 @@
-//! The real side: two devices, over loopback unless said otherwise, their backends wrapped in a network that misbehaves.
+//! The real side: two devices, over loopback unless stated otherwise, with fault injection around their backends.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -16,22 +16,22 @@ use crate::world::{
     Done, End, Fences, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Start, Troubles, Verb, World,
 };
 
-/// Where both ends are, and what carries packets between them.
+/// Location of both ends, and the backends between them.
 pub(crate) trait Wires: Sync {
-    /// For messages.
+    /// Name for messages.
     const NAME: &'static str;
     /// Payload of a full packet, in bytes.
     const MTU_PAYLOAD: u16;
     fn open() -> Self;
-    /// Any port of an end.
+    /// Returns an address of an end, with any port.
     fn address(&self, end: End) -> SocketAddr;
-    /// Runs where an end is.
+    /// Runs `work` at the location of an end.
     fn at<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T;
-    /// What carries packets, opened where the end is.
+    /// Opens a backend at the location of the end.
     fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend>;
 }
 
-/// UDP sockets on loopback.
+/// UDP sockets on IPv4 loopback.
 pub(crate) struct Loopback;
 
 impl Wires for Loopback {
@@ -52,7 +52,7 @@ impl Wires for Loopback {
     }
 }
 
-/// The same over IPv6.
+/// UDP sockets on IPv6 loopback.
 pub(crate) struct Loopback6;
 
 impl Wires for Loopback6 {
@@ -86,9 +86,9 @@ pub(crate) struct Real<W = Loopback> {
     setup: Setup,
     cuts: Cuts,
     near: Host,
-    /// `None` while it is down.
+    /// `None` while the far end is down.
     far: Option<Host>,
-    /// Devices opened so far.
+    /// Number of devices opened so far.
     opened: u64,
 }
 
@@ -242,7 +242,7 @@ impl<W: Wires> World for Real<W> {
     fn state(&mut self) -> String {
         let of = |end| {
             let connection = self.connection(end);
-            // Of what has failed, the first that was not only flushed says why.
+            // The first failed completion that is not merely flushed has the cause.
             let failed = std::iter::from_fn(|| connection.poll())
                 .find(|done| !matches!(done.status, Status::Success | Status::Flushed));
             let (state, reason) = (connection.state(), connection.close_reason());
@@ -254,7 +254,7 @@ impl<W: Wires> World for Real<W> {
 
 impl<W: Wires> Restarts for Real<W> {
     fn crash_far(&mut self) {
-        // What the device says when it is closed is lost, too.
+        // Messages that the device sends when it closes are lost, too.
         self.cuts.set(u64::MAX);
     }
 
@@ -267,7 +267,7 @@ impl<W: Wires> Restarts for Real<W> {
     }
 
     fn reconnect(&mut self) {
-        // The old one ends with its handle.
+        // The old connection ends with its handle.
         self.near.connection = None;
         self.connect();
     }

@@ -1,4 +1,4 @@
-//! The script: what is done on every side, and what must come of it.
+//! The script: operations on every side, and their expected outcome.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::world::{End, Key, MTU, Restarts, Setup, Troubles, Verb, World};
 pub(crate) const SIZES: [usize; 7] = [0, 1, MTU - 1, MTU, MTU + 1, 100_000, 1 << 20];
 /// Memory of each end: every verb with every size in both directions, with gaps.
 const MEMORY_BYTES: usize = 13 << 20;
-/// Bytes that requests share.
+/// Bytes that several requests use.
 const SHARED_BYTES: usize = 30_000;
-/// Longer than a busy machine stalls.
+/// Timeout longer than a busy machine stalls.
 const PATIENT: Duration = Duration::from_secs(5);
 
-/// What goes wrong with paths while messages are on the way.
+/// Path failures while messages are outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     Nothing,
-    /// Paths 2 and 5, until half of the messages are through.
+    /// Paths 2 and 5, until half of the messages are complete.
     SomePaths,
-    /// All of them, for 30 ms.
+    /// All paths, for 30 ms.
     AllPaths,
 }
 
-/// What a network must have done to a side, so that a scenario tests what it says.
+/// Check that the network has caused the intended faults on a side.
 type Proof = fn(&Troubles) -> bool;
 
-/// A network.
+/// A network with faults.
 pub(crate) struct Weather {
     pub(crate) name: &'static str,
     pub(crate) faults: Faults,
@@ -96,7 +96,8 @@ pub(crate) const WEATHER: [Weather; 8] = [
     },
 ];
 
-/// Every verb of a service with every size in some weather: one at a time, then all at once and both ways.
+/// Runs every verb of a service with every size under the given faults: one at a time, then all at once in both
+/// directions.
 pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcript {
     let Weather { name, faults, cut, proof } = *weather;
     let mut world = W::open(&Setup::new(seed, faults, MEMORY_BYTES, PATIENT));
@@ -112,7 +113,7 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
     model.rewind();
     for (at, size) in sizes.rev().enumerate() {
         if at == 1 {
-            // The largest messages are on the way.
+            // The largest messages are in flight.
             world.cut(match cut {
                 Cut::Nothing => 0,
                 Cut::SomePaths => 1 << 2 | 1 << 5,
@@ -122,7 +123,7 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
         for end in End::BOTH {
             let mut written = None;
             for &verb in W::VERBS {
-                // A READ sees what was written before it.
+                // A READ returns the bytes written before it.
                 let of = written.filter(|_| verb == Verb::Read);
                 written = Some(model.post(&mut world, end, verb, size, of));
             }
@@ -146,8 +147,8 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
     model.transcript
 }
 
-/// Requests whose bytes at the other end overlap at random, both ways, in some weather: memory is as if each had been carried
-/// out before the next.
+/// Runs requests whose bytes at the other end overlap at random, in both directions, under the given faults. Memory
+/// must be as if each request had completed before the next.
 pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript {
     let faults = weather.faults;
     let mut world = W::open(&Setup::new(seed, faults, MEMORY_BYTES, PATIENT));
@@ -158,7 +159,7 @@ pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript
             let verb =
                 model.any(&[Verb::Write, Verb::Write, Verb::Write, Verb::WriteImm, Verb::Read, Verb::Read]);
             let size = model.any(&[0, 1, 100, MTU, 5_000, 20_000]);
-            // Often the very same place.
+            // Often exactly the same place.
             let slot = model.any(&[0, 0, 0, 1, 2, 3]) * MTU / 2;
             let remote = shared[end.other().index()] + slot.min(SHARED_BYTES - size);
             model.post(&mut world, end, verb, size, Some(remote));
@@ -169,7 +170,7 @@ pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript
     model.transcript
 }
 
-/// The far end crashes with work on the way, comes back with nothing, and is connected with again.
+/// The far end crashes with outstanding requests, restarts without state, and is connected again.
 pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
     let size = 200_000;
     let (memory_bytes, peer_timeout) = (8 * size, Duration::from_millis(800));
@@ -191,7 +192,7 @@ pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
     model.crashed(End::Far);
     model.fill(&mut world, End::Far);
     model.wait_all(&mut world);
-    // Nothing of the old connection reaches the memory of the new life.
+    // Nothing of the old connection changes the memory after the restart.
     model.compare(&world);
     model.rewind();
     world.reconnect();
@@ -204,7 +205,7 @@ pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
     model.transcript
 }
 
-/// What the other end must refuse, each on a connection of its own, and touch no byte for.
+/// Runs requests that the other end must refuse without changing a byte, each on a separate connection.
 pub(crate) fn refusals<W: Restarts>(seed: u64) -> Transcript {
     let memory_bytes = 1 << 16;
     let mut world = W::open(&Setup::new(seed, CALM, memory_bytes, PATIENT));

@@ -1,4 +1,4 @@
-//! Keys of the simulated side: made by the handshake, from a seed, with packets protected as the datapath protects them.
+//! Sessions of the simulated side: created by the handshake, from a seed, with packets protected as in the datapath.
 
 use pathweave_datapath::secure::{
     ClusterKey, Features, HandshakeConfig, Hello, Initiator, InitiatorEvent, Protection, RandomError,
@@ -9,7 +9,7 @@ use pathweave_wire::{Body, Control, Segment, datagram_crc};
 
 use crate::world::{MTU, PATHS, Setup};
 
-/// Bytes of the CRC behind an unprotected packet.
+/// Length of the CRC behind an unprotected packet, in bytes.
 const CRC_LEN: usize = 4;
 
 struct Seeded(Rng);
@@ -39,7 +39,7 @@ fn hello(protection: Protection, end: u32) -> Hello {
     }
 }
 
-/// Both ends of a connection, the `number`th of a run.
+/// Creates both ends of the `number`th connection of a run.
 pub(crate) fn sessions(setup: &Setup, number: u64, now: Time) -> [Session; 2] {
     let random = |end| Seeded(Rng::for_component(setup.seed, "handshake", number * 2 + end));
     let key = ClusterKey::from_bytes([7; 32]);
@@ -77,7 +77,7 @@ pub(crate) fn sessions(setup: &Setup, number: u64, now: Time) -> [Session; 2] {
     }
 }
 
-/// A datagram of `len` bytes of content, which `write` writes.
+/// Returns a datagram with `len` bytes of content, which `write` writes.
 pub(crate) fn seal(
     session: &mut Session,
     sequence: PathId,
@@ -96,7 +96,7 @@ pub(crate) fn seal(
     bytes
 }
 
-/// The content of a datagram; `None` if it is not one of this session.
+/// Returns the content of a datagram, or `None` if it does not belong to this session.
 pub(crate) fn open<'a>(session: &mut Session, now: Time, bytes: &'a mut [u8]) -> Option<&'a [u8]> {
     if session.protection() == Protection::Insecure {
         let (content, crc) = bytes.split_last_chunk::<CRC_LEN>()?;
@@ -106,7 +106,7 @@ pub(crate) fn open<'a>(session: &mut Session, now: Time, bytes: &'a mut [u8]) ->
     Some(&bytes[body])
 }
 
-/// The packet with all of its PSNs `by` further: what travels are 24 bits of them, so that they wrap where `by` says.
+/// Returns the packet with `by` added to all of its PSNs, so that their 24 bits on the wire wrap earlier.
 pub(crate) fn shifted(mut segment: Segment, by: u64) -> Segment {
     let shift = |psn: &mut u64| *psn = psn.wrapping_add(by);
     match &mut segment.body {

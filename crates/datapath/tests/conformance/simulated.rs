@@ -1,5 +1,5 @@
-//! The simulated side: two ends in simulated time, joined by a channel that carries the bytes of packets, whichever service
-//! they have.
+//! The simulated side: two ends in simulated time, connected by a channel that carries the bytes of packets, for any
+//! service.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -17,17 +17,17 @@ use crate::world::{
     Done, End, Fences, Hosts, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World,
 };
 
-/// From one end to the other.
+/// One-way delay between the ends.
 pub(crate) const DELAY: Duration = Duration::from_us(5);
-/// Packets that wait for an end that stands still, at most: what a socket's buffer holds.
+/// Largest number of packets that wait for a stalled end: the capacity of a socket buffer.
 const BUFFER: usize = 200;
-/// No request takes so long.
+/// Bound on the time of a request.
 const PATIENCE: Duration = Duration::from_ms(60_000);
 const LINE_RATE: Rate = Rate::from_gbps(100);
-/// Headers around a payload, at most, in bytes.
+/// Largest size of the headers around a payload, in bytes.
 const HEADERS: u32 = 136;
 
-/// A transport service as one end of a simulated world has it, and what a driver knows besides.
+/// A transport service as one end of a simulated world, with the driver's knowledge.
 pub(crate) trait Carrier: Sized {
     const NAME: &'static str;
     const VERBS: &'static [Verb];
@@ -36,27 +36,27 @@ pub(crate) trait Carrier: Sized {
     const FENCES: Fences;
     type Transport: Transport;
 
-    /// The `number`th that is made, for an end.
+    /// Creates the `number`th instance, for an end.
     fn open(setup: &Setup, end: usize, number: u64) -> Self;
-    /// Both ends know each other from now on.
+    /// Connects both ends.
     fn connect(pair: [&mut Self; 2], setup: &Setup, now: Time, number: u64);
     fn transport(&mut self) -> &mut Self::Transport;
     fn troubles(&mut self, refused: u64) -> Troubles;
-    /// Key of the memory.
+    /// Returns the key of the memory.
     fn key(&self) -> u64;
     fn post(&mut self, now: Time, request: &Request, key: u64);
     fn receive(&mut self, wr_id: u64, place: Range<usize>);
-    /// A packet leaves.
+    /// Records a packet that leaves.
     fn leaves(&mut self, segment: &Segment);
-    /// A PSN that one on the wire, which is short, is near to; `None`: the packet is not for this end.
+    /// Returns a PSN near the truncated one on the wire; `None` if the packet is not for this end.
     fn near(&mut self, datagram: &Datagram<'_>) -> Option<u64>;
-    /// A packet arrives.
+    /// Records a packet that arrives.
     fn arrives(&mut self, segment: &Segment);
-    /// The sequence of protected packets that a packet is one of.
+    /// Returns the packet number sequence to which a packet belongs.
     fn sequence(segment: &Segment) -> PathId;
-    /// Where the bytes of a packet are in the memory that sends it.
+    /// Returns the offset of a packet's bytes in the sender's memory.
     fn source(&self, payload: &PayloadRef) -> usize;
-    /// Where they go.
+    /// Returns the offset of a packet's bytes in the receiver's memory.
     fn destination(&self, place: &<Self::Transport as Transport>::Placement) -> usize;
     fn told(&mut self, event: <Self::Transport as Transport>::Event) -> Option<Done>;
 }
@@ -66,12 +66,12 @@ struct Host<C> {
     memory: Vec<u8>,
     done: VecDeque<Done>,
     port_free_at: Time,
-    /// `None` before it is connected.
+    /// `None` before the end is connected.
     session: Option<Session>,
-    /// Datagrams that are none of the connection.
+    /// Datagrams that do not belong to the connection.
     refused: u64,
     stands_still_until: Time,
-    /// Packets that have come while it stood still.
+    /// Packets that have arrived while the end was stalled.
     waiting: usize,
 }
 
@@ -92,15 +92,15 @@ pub(crate) struct Simulated<C> {
     setup: Setup,
     now: Time,
     hosts: [Host<C>; 2],
-    /// By time and then in the order of sending: to whom, and what.
+    /// Packets in flight, by time and then in the order of sending: destination and content.
     wire: BTreeMap<(Time, u64), (usize, Flying)>,
     sent: u64,
     cut: u64,
     longest: usize,
-    /// To whom a packet goes, and whether it may be marked.
+    /// Fault model. A packet's route is its destination, and whether it may be marked.
     weather: Weather<(usize, Markable)>,
     rng: Rng,
-    /// Endpoints made so far.
+    /// Number of endpoints created so far.
     made: u64,
 }
 
@@ -121,12 +121,12 @@ fn host<C: Carrier>(setup: &Setup, end: usize, number: u64) -> Host<C> {
     }
 }
 
-/// The scheme that a world is opened with, or another one.
+/// Returns the scheme of the setup, or `otherwise`.
 pub(crate) fn scheme(setup: &Setup, otherwise: &str, base_rtt: Duration) -> Scheme {
     let name = setup.scheme.unwrap_or(otherwise);
     let mut scheme = (pathweave_policy::find_scheme(name).expect("a scheme").make)();
     if let Recovery::Timeouts { retries, .. } = &mut scheme.recovery {
-        // Longer than any silence here, but not for ever: no device watches over a peer that is gone.
+        // Longer than any silence here, but bounded, since no device watches for dead peers.
         *retries = 24;
     }
     if setup.hosts == Hosts::Software {
@@ -146,7 +146,7 @@ pub(crate) fn scheme(setup: &Setup, otherwise: &str, base_rtt: Duration) -> Sche
     scheme
 }
 
-/// What a policy is told of the network.
+/// Returns the network parameters for policies.
 pub(crate) fn environment(base_rtt: Duration) -> PolicyEnv {
     PolicyEnv {
         line_rate: LINE_RATE,
@@ -165,7 +165,7 @@ impl<C: Carrier> Simulated<C> {
         (near.done, far.done) = Default::default();
         let [of_near, of_far] = sessions(&self.setup, self.made, self.now);
         (near.session, far.session) = (Some(of_near), Some(of_far));
-        // What was on its way there went with its channel; packets do not.
+        // Side messages in flight are lost with their channel; packets are not.
         self.wire.retain(|_, (_, what)| matches!(what, Flying::Packet { .. }));
         C::connect([&mut near.carrier, &mut far.carrier], &self.setup, self.now, self.made);
         self.made += 2;
@@ -176,7 +176,7 @@ impl<C: Carrier> Simulated<C> {
         self.sent += 1;
     }
 
-    /// The bytes of a packet, as a datagram has them.
+    /// Returns the bytes of a packet in a datagram.
     fn frame(host: &mut Host<C>, packet: &Transmit, first_psn: u64) -> Vec<u8> {
         let segment = shifted(packet.segment, first_psn);
         let layout = DatagramLayout::for_segment(&segment);
@@ -192,7 +192,7 @@ impl<C: Carrier> Simulated<C> {
         })
     }
 
-    /// A packet leaves; the network does what it does.
+    /// Sends a packet through the fault model.
     fn launch(&mut self, to: usize, path: PathId, bytes: &[u8], markable: Markable) {
         if self.cut >> (path.0 % 64) & 1 == 1 || bytes.len() > self.longest {
             return;
@@ -206,7 +206,7 @@ impl<C: Carrier> Simulated<C> {
         }
     }
 
-    /// Drains every output of both ends.
+    /// Drains all outputs of both ends.
     fn drain(&mut self) {
         for from in 0..2 {
             if self.hosts[from].stands_still_until > self.now {
@@ -252,7 +252,7 @@ impl<C: Carrier> Simulated<C> {
             Flying::Packet { bytes, marked } => (bytes, marked),
             Flying::Side(message) => return host.carrier.transport().on_side(now, from, &message),
         };
-        // Who has just restarted knows nobody.
+        // A restarted end has no session.
         let content = host.session.as_mut().and_then(|session| open(session, now, &mut bytes));
         let Some(content) = content else {
             host.refused += 1;
@@ -268,7 +268,7 @@ impl<C: Carrier> Simulated<C> {
         }
     }
 
-    /// Goes to the next instant at which something happens, if it is not after `limit`.
+    /// Advances to the next event, if it is not after `limit`.
     fn step(&mut self, limit: Time) -> bool {
         self.drain();
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
@@ -324,7 +324,7 @@ impl<C: Carrier> World for Simulated<C> {
     }
 
     fn cut(&mut self, paths: u64) {
-        // What was posted before is on its way.
+        // Requests posted earlier are in flight.
         self.drain();
         self.pass(std::time::Duration::from_micros(20));
         self.cut = paths;

@@ -1,27 +1,28 @@
-//! The soak: chaos for as long as one likes, in simulated time and over sockets, where memory must stay flat, too.
+//! Soak test: chaos for a configurable time, in simulated time and over sockets. Memory must not grow.
 
 use std::time::{Duration, Instant};
 
 use crate::chaos::{Life, Side, Tally};
 
-/// Lives before memory is looked at: allocators and sockets fill their caches.
+/// Number of lives before memory is measured: allocators and sockets fill their caches.
 const WARM_UP: usize = 5;
-/// How much the program's memory may grow from the first half to the second, in KiB.
+/// Largest growth of the program's memory from the first half to the second, in KiB.
 pub(crate) const GROWTH_KIB: u64 = 8 << 10;
 
-/// Memory of this program that is in RAM, in KiB.
+/// Returns the resident memory of this program, in KiB.
 pub(crate) fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells of RAM");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// What the environment says.
+/// Returns a number from the environment.
 pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// What leaks stays, and devices may still be closing when memory is looked at: so medians are compared.
+/// Returns the median. Leaks persist, while devices may still be closing during a measurement, so medians are
+/// compared.
 pub(crate) fn median(looks: &[u64]) -> u64 {
     let mut looks = looks.to_vec();
     looks.sort_unstable();
@@ -31,12 +32,12 @@ pub(crate) fn median(looks: &[u64]) -> u64 {
 /// Length of a life.
 #[derive(Clone, Copy)]
 enum Length {
-    /// The same for the same seed.
+    /// A number of batches, so that the same seed gives the same life.
     Batches(u32),
     Time(Duration),
 }
 
-/// One life after the other on a side.
+/// Runs one life after the other on a side.
 fn soak(side: Side, length: Length) {
     let seconds = number("SOAK_SECONDS").unwrap_or(600);
     let first_seed = number("SOAK_SEED").unwrap_or(1);

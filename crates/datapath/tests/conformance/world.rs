@@ -1,4 +1,4 @@
-//! What the script asks of a side: two ends with memory, a connection between them, and a network to spoil.
+//! Interface of a side for the script: two ends with memory, a connection between them, and a network with faults.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use pathweave_datapath::{Counters, Opcode, Status};
 
 /// Payload of a full packet, in bytes.
 pub(crate) const MTU: usize = 1_344;
-/// Paths between the ends.
+/// Number of paths between the ends.
 pub(crate) const PATHS: u16 = 8;
-/// The schemes of both sides: of connections, and of datagrams.
+/// Schemes of both sides: of connections, and of datagrams.
 pub(crate) const SCHEME: &str = "udmp";
 pub(crate) const DATAGRAM_SCHEME: &str = "erd";
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Opens the connection.
+    /// The end that opens the connection.
     Near,
-    /// Accepts it.
+    /// The end that accepts it.
     Far,
 }
 
@@ -36,7 +36,7 @@ impl End {
     }
 }
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Send,
@@ -50,36 +50,36 @@ impl Verb {
     pub(crate) const ALL: [Verb; 5] = [Verb::Send, Verb::SendImm, Verb::Write, Verb::WriteImm, Verb::Read];
 }
 
-/// Whether a request names the other end's memory by its key.
+/// Validity of the key by which a request names the other end's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Right,
     Wrong,
 }
 
-/// A request, in offsets of the memory each end has.
+/// A request, in offsets of each end's memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) wr_id: u64,
     pub(crate) verb: Verb,
-    /// Where the bytes are; for a READ, where they go.
+    /// Local bytes: the source; for a READ, the destination.
     pub(crate) local: Range<usize>,
-    /// Where they go at the other end; for a READ, where they are. SENDs do not look at it.
+    /// Remote offset: the destination; for a READ, the source. SENDs ignore it.
     pub(crate) remote: usize,
     pub(crate) imm: u32,
     pub(crate) key: Key,
     pub(crate) start: Start,
 }
 
-/// The moment at which a request starts.
+/// Condition under which a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     AtOnce,
-    /// All requests before it are complete.
+    /// After all requests before it are complete.
     Fenced,
 }
 
-/// A completion, without what differs between sides: their numbers for connections.
+/// A completion, without the connection number, which differs between sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) wr_id: u64,
@@ -89,40 +89,40 @@ pub(crate) struct Done {
     pub(crate) imm: Option<u32>,
 }
 
-/// What a side is opened with.
+/// Parameters of a side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) seed: u64,
-    /// What happens to each packet of both directions.
+    /// Faults of each packet, in both directions.
     pub(crate) faults: Faults,
-    /// Memory of each end, open to the other.
+    /// Length of each end's memory, which the other end can access; in bytes.
     pub(crate) memory_bytes: usize,
-    /// How long the other end may be silent.
+    /// Time for which the other end may be silent.
     pub(crate) peer_timeout: Duration,
     pub(crate) protection: Protection,
-    /// `None`: [`SCHEME`] or [`DATAGRAM_SCHEME`].
+    /// Scheme; `None`: [`SCHEME`] or [`DATAGRAM_SCHEME`].
     pub(crate) scheme: Option<&'static str>,
-    /// Of the simulated side: for which hosts the scheme is set up.
+    /// Simulated side only: hosts to which the scheme is adapted.
     pub(crate) hosts: Hosts,
-    /// Of the simulated side: how much later a packet comes that is late.
+    /// Simulated side only: largest additional delay of a late packet.
     pub(crate) latest: Duration,
-    /// Of the simulated side: packets of a direction before its keys change.
+    /// Simulated side only: packets of a direction before its keys change.
     pub(crate) packets_a_key: u64,
-    /// Of the simulated side: PSN of the first packet on the wire.
+    /// Simulated side only: PSN of the first packet on the wire.
     pub(crate) first_psn: u64,
 }
 
-/// For which hosts a scheme is set up.
+/// Hosts to which a scheme is adapted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hosts {
-    /// Those of the simulator, which take no time.
+    /// Hosts of the simulator, which add no delay.
     Simulated,
-    /// Those that are made of software.
+    /// Software hosts.
     Software,
 }
 
 impl Setup {
-    /// The scheme of the script, unprotected.
+    /// Returns a setup with the scheme of the script, unprotected.
     pub(crate) fn new(seed: u64, faults: Faults, memory_bytes: usize, peer_timeout: Duration) -> Self {
         Setup {
             seed,
@@ -139,85 +139,85 @@ impl Setup {
     }
 }
 
-/// A side. Everything panics that cannot go wrong in what the script does.
+/// A side. Operations that cannot fail in the script panic on failure.
 pub(crate) trait World: Sized {
-    /// For messages.
+    /// Name for messages.
     const NAME: &'static str;
-    /// What its service can do, and the shortest message it takes.
+    /// Verbs of its service, and the length of the shortest message.
     const VERBS: &'static [Verb] = &Verb::ALL;
     const SHORTEST: usize = 0;
-    /// Whether completions come in the order of posting.
+    /// Order in which completions come.
     const ORDER: Order = Order::OfPosting;
-    /// True if requests can wait for those before them.
+    /// Support for requests that wait for earlier ones.
     const FENCES: Fences = Fences::Missing;
 
-    /// Two ends, connected; their memory is zero.
+    /// Opens two connected ends; their memory is zero.
     fn open(setup: &Setup) -> Self;
-    /// Cuts exactly the paths whose bits are set, both ways.
+    /// Cuts exactly the paths whose bits are set, in both directions.
     fn cut(&mut self, paths: u64);
-    /// Loses packets of more bytes; `usize::MAX` are none.
+    /// Drops packets longer than this; `usize::MAX` disables it.
     fn narrow(&mut self, longest: usize);
-    /// One of the ends stands still, while what comes waits for it.
+    /// Stalls one of the ends; packets wait for it.
     fn stall(&mut self, time: Duration);
-    /// Lets time go by.
+    /// Lets time pass.
     fn pass(&mut self, time: Duration);
     /// Posts a request at `end`.
     fn post(&mut self, end: End, request: &Request);
     /// Posts a receive at `end`.
     fn receive(&mut self, end: End, wr_id: u64, place: Range<usize>);
-    /// The next completion at `end`; `None` if there is none however long one waits.
+    /// Returns the next completion at `end`, or `None` if none will come.
     fn next(&mut self, end: End) -> Option<Done>;
-    /// Changes the memory of `end`, from `offset` on.
+    /// Writes the memory of `end` from `offset` on.
     fn write(&mut self, end: End, offset: usize, bytes: &[u8]);
-    /// The memory of `end`.
+    /// Returns the memory of `end`.
     fn memory(&self, end: End) -> Vec<u8>;
-    /// What the network has done to both ends so far.
+    /// Returns the effects of faults on both ends so far.
     fn troubles(&mut self) -> Troubles;
-    /// Ends the world. What happened to all packets in it.
+    /// Ends the world. Returns the fate of all its packets.
     fn close(self) -> Happened;
-    /// What both ends know of each other, for a completion that should not have come.
+    /// Returns the state of both ends, for a report on an unexpected completion.
     fn state(&mut self) -> String {
         String::new()
     }
 }
 
-/// A side whose ends can be lost and connected with again.
+/// A side whose ends can crash and be connected again.
 pub(crate) trait Restarts: World {
-    /// The far end crashes: it hears nothing and says nothing more, not even that it goes.
+    /// Crashes the far end: it receives and sends nothing more, not even a Close.
     fn crash_far(&mut self);
-    /// After a crash: it is back at its address, its memory zero, and knows nothing.
+    /// Restarts the far end after a crash, at its address, with zero memory and no state.
     fn revive_far(&mut self);
-    /// A new connection in the place of the old one.
+    /// Replaces the connection by a new one.
     fn reconnect(&mut self);
 }
 
-/// True if requests can wait for those before them.
+/// Support for requests that wait for earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     Missing,
     Kept,
 }
 
-/// The order in which completions come.
+/// Order in which completions come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     OfPosting,
-    /// Those of receives come in that of posting, those of requests as messages become whole.
+    /// Completions of receives come in the order of posting, those of requests as messages become complete.
     OfReceives,
-    /// As messages become whole.
+    /// Completions come as messages become complete.
     Any,
 }
 
-/// How datagrams are told.
+/// Delivery order of datagrams.
 pub(crate) trait Told {
     const NAMES: [&'static str; 2];
     const DELIVERY: Delivery;
     const ORDER: Order;
 }
 
-/// As they become whole.
+/// Delivery as messages become complete.
 pub(crate) enum AsWhole {}
-/// In the order of posting.
+/// Delivery in the order of posting.
 pub(crate) enum InOrder {}
 
 impl Told for AsWhole {
@@ -231,16 +231,16 @@ impl Told for InOrder {
     const ORDER: Order = Order::OfReceives;
 }
 
-/// What a network did to a side: that there were faults at all.
+/// Effects of faults on a side, as evidence that they occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Troubles {
-    /// Data packets sent again.
+    /// Data packets retransmitted.
     pub(crate) retransmitted: u64,
     /// Datagrams refused as damaged.
     pub(crate) refused: u64,
     /// Data packets that had arrived before.
     pub(crate) duplicates: u64,
-    /// Data packets that arrived behind later ones.
+    /// Data packets that arrived after later ones.
     pub(crate) out_of_order: u64,
 }
 

@@ -1,5 +1,5 @@
-//! An endpoint and a crowd of peers, each an endpoint of its own with its own sockets, wherever they are.
-#![allow(clippy::print_stdout)] // The bytes are the point; see them with --nocapture.
+//! An endpoint and many peers, each a separate endpoint with its own sockets, in any location.
+#![allow(clippy::print_stdout)] // The measured bytes are the purpose; see them with --nocapture.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Driving, Opcode, Region, Status};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Longer than anything here takes on a busy machine that gives a thousand loops a twentieth of a core.
+/// Timeout for a busy machine that gives a thousand loops a twentieth of a core.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Those the endpoint has before its bytes are counted: its tables have begun to grow.
+/// Peers of the endpoint before its bytes are counted: its tables have begun to grow.
 const FIRST: usize = 100;
-/// Two packets.
+/// Length of a message: two packets.
 const BYTES: usize = 3_000;
-/// So often all are spoken to at once, at most.
+/// Largest number of rounds with all peers at once.
 const TIMES: u64 = 8;
-/// What tells answers from messages.
+/// Offset that distinguishes answers from messages.
 const ANSWER: u64 = 5_000_000_000;
 
-/// Bytes that tell where they are from.
+/// Returns bytes that identify their origin.
 fn pattern(salt: u64) -> Vec<u8> {
     (0..BYTES as u64).map(|i| (i.wrapping_mul(0x9e37_79b9).wrapping_add(salt * 77) >> 8) as u8).collect()
 }
@@ -29,7 +29,7 @@ fn region_of(salt: u64) -> Region {
     Region::from_bytes(&pattern(salt)).expect("memory")
 }
 
-/// An endpoint that this thread drives, whose memory is counted.
+/// An endpoint that this thread drives, and whose memory is counted.
 struct Hub {
     endpoint: RdmEndpoint,
     bytes: i64,
@@ -56,21 +56,21 @@ impl Leaf {
     }
 }
 
-/// What endpoints of a crowd have in common.
+/// Returns the configuration that all endpoints share.
 fn common(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
     let mut config = config;
     config.device.protection = Protection::Encrypt;
     config.device.key = Some(key.clone());
     config.device.mtu_payload = 1_400;
     config.side_idle = Duration::from_millis(100);
-    // A thousand on a few cores: none of them says much at a time, and whoever has not run for so long has not even
-    // answered a handshake.
+    // A thousand endpoints on a few cores: none sends much at a time, and an endpoint that has not run for so long
+    // has not even answered a handshake.
     config.device.connect_timeout = PATIENCE;
     config.device.peer_timeout = PATIENCE;
     config
 }
 
-/// For a peer.
+/// Returns the configuration of a peer.
 pub(crate) fn of_leaf(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
     let mut config = common(config, key);
     config.device.paths = 1;
@@ -78,7 +78,7 @@ pub(crate) fn of_leaf(config: RdmConfig, key: &ClusterKey) -> RdmConfig {
     config
 }
 
-/// For the endpoint whose peers they are: the thread that measures drives it.
+/// Returns the configuration of the hub, which the measuring thread drives.
 pub(crate) fn of_hub(config: RdmConfig, key: &ClusterKey, paths: u16) -> RdmConfig {
     let mut config = common(config, key);
     config.device.paths = paths;
@@ -86,7 +86,7 @@ pub(crate) fn of_hub(config: RdmConfig, key: &ClusterKey, paths: u16) -> RdmConf
     config
 }
 
-/// How many peers there can be, at most `wanted`: each takes eight descriptors, both ends together.
+/// Returns the possible number of peers, at most `wanted`: each takes eight descriptors, both ends together.
 pub(crate) fn descriptors_for(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let needed = wanted as u64 * 10 + 10_000;
@@ -95,10 +95,10 @@ pub(crate) fn descriptors_for(wanted: usize) -> usize {
     wanted.min((most as usize).saturating_sub(1_000) / 10)
 }
 
-/// A message to each of these peers, and the answer of each: every byte is looked at.
+/// Sends a message to each of these peers, and receives the answer of each; checks every byte.
 fn exchange(hub: &mut Hub, leaves: &[Leaf], salt: u64) {
     let rooms: Vec<Region> = leaves.iter().map(|_| Region::zeroed(BYTES).expect("memory")).collect();
-    // Freed here, where nobody counts.
+    // Freed here, where memory is not counted.
     let messages: Vec<Region> = (0..).zip(leaves).map(|(n, _)| region_of(salt + n)).collect();
     let peers: Vec<Peer> = leaves
         .iter()
@@ -142,7 +142,7 @@ fn exchange(hub: &mut Hub, leaves: &[Leaf], salt: u64) {
     }
 }
 
-/// Until nothing is under way and no side channel is open.
+/// Waits until nothing is outstanding and no side channel is open.
 fn rest(hub: &mut Hub, leaves: &[Leaf]) {
     let deadline = Instant::now() + PATIENCE;
     while hub.with(RdmEndpoint::stats).expect("its loop runs").side.open > 0 {
@@ -152,8 +152,8 @@ fn rest(hub: &mut Hub, leaves: &[Leaf]) {
     }
 }
 
-/// Has an endpoint exchange messages with all peers at once.
-#[allow(dead_code)] // Not every file that has a crowd does only this.
+/// Lets an endpoint exchange messages with all peers at once.
+#[allow(dead_code)] // Not every file that uses this module calls it.
 pub(crate) fn meet(endpoint: RdmEndpoint, leaves: &[Leaf]) {
     let mut hub = Hub { endpoint, bytes: 0 };
     exchange(&mut hub, leaves, 1);
@@ -162,15 +162,15 @@ pub(crate) fn meet(endpoint: RdmEndpoint, leaves: &[Leaf]) {
     assert_eq!((stats.peers, stats.associations), (leaves.len(), leaves.len()));
 }
 
-/// Has an endpoint exchange messages with all peers, a hundred at a time and then all at once, and checks that it keeps
-/// no more bytes for each than it declares. Returns how many it keeps.
+/// Lets an endpoint exchange messages with all peers, a hundred at a time and then all at once. Checks that it keeps
+/// no more bytes for each than it declares, and returns that number.
 pub(crate) fn weigh(endpoint: RdmEndpoint, leaves: &[Leaf]) -> i64 {
     let count = leaves.len();
     let mut hub = Hub { endpoint, bytes: 0 };
     exchange(&mut hub, &leaves[..FIRST], 1);
     rest(&mut hub, leaves);
     let before = hub.bytes;
-    // As many at a time as before: queues have grown as long as they will be.
+    // The same number at a time as before, so that queues do not grow any further.
     for (n, leaves) in (1..).zip(leaves[FIRST..].chunks(FIRST)) {
         exchange(&mut hub, leaves, n * 1_000_000);
     }
@@ -191,11 +191,11 @@ pub(crate) fn weigh(endpoint: RdmEndpoint, leaves: &[Leaf]) -> i64 {
         stats.side.opened + stats.side.accepted,
     );
     assert_eq!((stats.peers, stats.associations), (count, count));
-    // Buffers of the loop itself grow a little further where it is held up for longer.
+    // The loop's own buffers grow a little further if it is stalled for longer.
     let most = RdmEndpoint::BYTES_A_PEER as i64 * 101 / 100;
     assert!(bytes <= most, "{bytes} B, {} declared", RdmEndpoint::BYTES_A_PEER);
-    // All at once, again and again: queues may find a longer moment and grow, but not each time, and nothing is added
-    // for peers.
+    // All at once, repeatedly: queues may grow further after a longer stall, but not each time, and no memory is
+    // added for peers.
     let mut added = Vec::new();
     let settled = (0..TIMES).any(|time| {
         let before = hub.bytes;

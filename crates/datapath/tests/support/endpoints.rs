@@ -1,4 +1,4 @@
-//! Datagram endpoints.
+//! Datagram endpoints for tests.
 
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmStats};
 

@@ -1,4 +1,4 @@
-//! Peers that know the protocol and keep nothing of it; the packets are those of the transport's hostile tests.
+//! Peers that know the protocol and violate it; their packets are those of the transport's hostile tests.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -15,20 +15,20 @@ mod choices;
 
 use choices::{Aim, Choices, any_body, any_rd};
 
-/// A member of the cluster: it opens a connection (or, with datagrams, an association) as it must be opened.
+/// A member of the cluster: it opens a connection (or, with datagrams, an association) correctly.
 pub(crate) struct Liar {
     raw: Raw,
     choices: Choices<'static>,
     paths: u16,
     transport: TransportType,
-    /// A key of memory that it may reach.
+    /// Key of memory that it may access.
     rkey: u64,
     data_psn: u64,
-    /// Frames it has said, to be said again.
+    /// Frames it has sent, for replay.
     said: Vec<Vec<u8>>,
 }
 
-/// What a liar says of itself when it comes.
+/// Handshake parameters of a liar.
 pub(crate) struct Guise<'a> {
     pub(crate) key: &'a ClusterKey,
     pub(crate) scheme: &'a str,
@@ -38,16 +38,16 @@ pub(crate) struct Guise<'a> {
 }
 
 impl Liar {
-    /// Is accepted, or says why not within the handshake's time.
+    /// Connects. Panics if the handshake does not complete in time.
     pub(crate) fn meet(to: SocketAddr, guise: &Guise<'_>, rkey: u64, seed: u64) -> Liar {
         let Guise { key, scheme, protection, transport, paths } = *guise;
-        // Where nobody listens.
+        // Addresses at which nothing listens.
         let addresses = [1, 2].map(|host| SocketAddr::from(([127, 0, 0, host], 9))).to_vec();
         let features = Features::ADDRESSES;
         let mut hello = Hello { features, addresses, ..raw::hello(scheme, protection, paths) };
         if transport == TransportType::Erd {
-            // Protected packets have a sequence each for datagrams and for records; then the port of its side channel,
-            // where nobody listens.
+            // Protected packets have separate sequences for datagrams and for records. The private data is the port
+            // of its side channel, where nothing listens.
             hello = Hello { transport, private_data: vec![0, 9], ..raw::hello(scheme, protection, 2) };
         }
         let mut raw = Raw::new(to, key, hello);
@@ -57,7 +57,7 @@ impl Liar {
         Liar { raw, choices, paths, transport, rkey, data_psn: 0, said: Vec::new() }
     }
 
-    /// Says so many things.
+    /// Sends `count` random messages.
     pub(crate) fn say(&mut self, count: u32) {
         for number in 0..count {
             self.say_one();
@@ -108,7 +108,7 @@ impl Liar {
         };
         match &mut body {
             Body::Data(data) => {
-                // Longer ones are no datagrams.
+                // Longer ones do not fit a datagram.
                 data.len = data.len.min(1_344);
                 if data.psn.wrapping_sub(self.data_psn) < 64 {
                     self.data_psn = data.psn.wrapping_add(1);
@@ -128,13 +128,13 @@ impl Liar {
         }
     }
 
-    /// What it has said, for others to say again.
+    /// Returns the frames it has sent, for others to replay.
     pub(crate) fn said(&self) -> &[Vec<u8>] {
         &self.said
     }
 }
 
-/// Somebody without the key: bytes that look like ours, and what others have said.
+/// Sends as a stranger without the key: bytes that look like a frame, or replayed frames.
 pub(crate) fn stranger(socket: &UdpSocket, to: SocketAddr, overheard: &[Vec<u8>], rng: &mut Rng) {
     let mut bytes: Vec<u8> = match overheard.len() as u32 {
         0 => (0..rng.below(1_500)).map(|_| rng.next_u64() as u8).collect(),
@@ -151,7 +151,7 @@ pub(crate) fn stranger(socket: &UdpSocket, to: SocketAddr, overheard: &[Vec<u8>]
     let _ = socket.send_to(&bytes, to);
 }
 
-/// Somebody who calls a side channel and says anything.
+/// Opens a side channel connection and sends arbitrary bytes.
 pub(crate) fn caller(to: SocketAddr, rng: &mut Rng) {
     let Ok(mut stream) = TcpStream::connect_timeout(&to, Duration::from_secs(1)) else { return };
     let preamble = pathweave_datapath::rdm::stream::Preamble {

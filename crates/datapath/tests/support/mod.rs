@@ -14,11 +14,11 @@ use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout longer than any operation here on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An address of loopback of its own for each caller: a port let go of is free still when it is opened again, and packets
-/// to who is gone reach no other test.
+/// Returns a separate loopback address for each caller. A released port is thus still free when it is opened again,
+/// and packets to a closed socket reach no other test.
 pub(crate) fn own_address() -> IpAddr {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let [high, low] = (TAKEN.fetch_add(1, Ordering::Relaxed) + 1).to_be_bytes();
@@ -26,21 +26,21 @@ pub(crate) fn own_address() -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, process, high, low))
 }
 
-/// [`DeviceConfig::loopback`] at an address of its own.
+/// Returns [`DeviceConfig::loopback`] at a separate address.
 pub(crate) fn loopback() -> DeviceConfig {
     let mut config = DeviceConfig::loopback();
     config.bind.set_ip(own_address());
     config
 }
 
-/// [`RdmConfig::loopback`] at an address of its own.
+/// Returns [`RdmConfig::loopback`] at a separate address.
 pub(crate) fn rdm_loopback() -> RdmConfig {
     let mut config = RdmConfig::loopback();
     config.device.bind.set_ip(own_address());
     config
 }
 
-/// Both ends.
+/// Both ends of a connection.
 pub(crate) struct Pair {
     pub(crate) client: Device,
     pub(crate) server: Device,
@@ -59,7 +59,7 @@ impl Pair {
         Pair::of(open(), open())
     }
 
-    /// Over networks that misbehave, one for each direction.
+    /// Opens a pair with fault injection, independent for each direction.
     pub(crate) fn faulty(config: &DeviceConfig, faults: Faults, cuts: &Cuts, seed: u64) -> Self {
         let open = |seed| {
             let backend = UdpBackend::open(&config.udp()).expect("sockets");
@@ -69,7 +69,7 @@ impl Pair {
         Pair::of(open(seed), open(seed + 1))
     }
 
-    /// Of these devices.
+    /// Opens a connection between these devices.
     pub(crate) fn of(client: Device, server: Device) -> Self {
         let listener = server.listen().expect("nobody listens yet");
         let near = client.connect(server.local_addr()).expect("a connection");
@@ -77,14 +77,14 @@ impl Pair {
         Pair { client, server, listener, near, far }
     }
 
-    /// Memory of the server, open to the client.
+    /// Registers memory of the server, open to the client.
     pub(crate) fn board(&self, len: usize, access: Access) -> Registration {
         let region = Region::zeroed(len).expect("memory");
         self.server.register(&region, access).expect("a key")
     }
 }
 
-/// Bytes that tell where they are from.
+/// Returns bytes that identify their origin.
 pub(crate) fn pattern(len: usize, salt: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9).wrapping_add(salt * 77) >> 8) as u8).collect()
 }
@@ -93,7 +93,7 @@ pub(crate) fn region_of(bytes: &[u8]) -> Region {
     Region::from_bytes(bytes).expect("memory")
 }
 
-/// Waits for the next completion, which must be this request's, and successful.
+/// Waits for the next completion, which must be that of this request, and successful.
 #[track_caller]
 pub(crate) fn done(connection: &Connection, wr_id: u64) -> u64 {
     let completion = connection.wait(PATIENCE).expect("a completion");
@@ -101,13 +101,13 @@ pub(crate) fn done(connection: &Connection, wr_id: u64) -> u64 {
     completion.byte_len
 }
 
-/// Waits until something is as it should be.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn until(what: &str, is: impl FnMut() -> bool) {
     until_or(is, || what.to_owned());
 }
 
-/// The same, with words for how it is instead.
+/// Waits until a condition holds; `words` describes the state if it does not.
 #[track_caller]
 pub(crate) fn until_or(mut is: impl FnMut() -> bool, words: impl Fn() -> String) {
     let give_up = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! A peer that is no device: it shakes hands as one does, and then says what a test makes it say, packet by packet.
+//! A peer without a device: it performs the handshake correctly, and then sends arbitrary packets for a test.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ use pathweave_wire::{DatagramLayout, Segment, datagram_crc, emit_datagram_header
 pub(crate) struct Peer {
     pub(crate) socket: UdpSocket,
     pub(crate) to: SocketAddr,
-    /// What this end is to the other one.
+    /// Identity of this end at the other one.
     pub(crate) qp: QpNum,
     pub(crate) session: u32,
     pub(crate) established: Box<Established>,
 }
 
 impl Peer {
-    /// Shakes hands with a device or a datagram endpoint, which must accept. Queue pair and session are what this end says
-    /// it has.
+    /// Performs the handshake with a device or a datagram endpoint, which must accept. `qp` and the session are those
+    /// that this end announces.
     pub(crate) fn meet(socket: UdpSocket, to: SocketAddr, transport: TransportType, qp: QpNum) -> Peer {
         let datagrams = transport == TransportType::Erd;
         let session = 0x7e57;
@@ -38,7 +38,7 @@ impl Peer {
             session: SessionId(session),
             features: Features::NONE,
             required: Features::NONE,
-            // Datagram endpoints say where their side channel is.
+            // Datagram endpoints announce the port of their side channel.
             private_data: if datagrams { vec![0, 9] } else { vec![] },
             addresses: vec![],
         };
@@ -64,14 +64,14 @@ impl Peer {
             }
             initiator.on_timer(now());
         };
-        // The Confirm.
+        // Sends the Confirm.
         while let Some(datagram) = initiator.poll_transmit() {
             socket.send_to(&datagram, to).expect("loopback");
         }
         Peer { socket, to, qp, session, established }
     }
 
-    /// A packet of this connection, intact. `None` where the segment cannot be written.
+    /// Returns an intact packet of this connection; `None` if the segment cannot be encoded.
     pub(crate) fn packet(
         &self,
         segment: &Segment,
@@ -84,7 +84,7 @@ impl Peer {
         Some(self.ended(bytes))
     }
 
-    /// Whatever bytes with the CRC of this connection.
+    /// Appends the CRC of this connection to arbitrary bytes.
     pub(crate) fn ended(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         let crc = datagram_crc(&bytes) ^ self.established.session.plain_tags().sends;
         bytes.extend_from_slice(&crc.to_le_bytes());

@@ -1,4 +1,5 @@
-//! A peer that speaks the protocol by itself: it makes the handshake as it must be made, and then says what it likes.
+//! A peer that implements the protocol by itself: it performs the handshake correctly, and then sends arbitrary
+//! packets.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -10,12 +11,12 @@ use pathweave_datapath::secure::{
 use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{DatagramLayout, Segment, datagram_crc, emit_datagram_header};
 
-/// Its queue pair, which is nobody's.
+/// Queue pair of the peer, which does not exist.
 pub(crate) const QP: QpNum = QpNum(77);
-/// Its number of its connection.
+/// Number of the connection at the peer.
 const SESSION: SessionId = SessionId(0x0102_0304);
 
-/// What it says of itself.
+/// Returns the handshake parameters of the peer.
 pub(crate) fn hello(scheme: &str, protection: Protection, paths: u16) -> Hello {
     Hello {
         protection,
@@ -34,7 +35,7 @@ pub(crate) fn hello(scheme: &str, protection: Protection, paths: u16) -> Hello {
     }
 }
 
-/// The peer, and how far its handshake has come.
+/// The peer, and the state of its handshake.
 pub(crate) struct Raw {
     socket: UdpSocket,
     to: SocketAddr,
@@ -45,7 +46,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Nothing is said yet.
+    /// Creates the peer before it sends anything.
     pub(crate) fn new(to: SocketAddr, key: &ClusterKey, hello: Hello) -> Raw {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.set_nonblocking(true).expect("a socket that never waits");
@@ -60,8 +61,8 @@ impl Raw {
         Time::from_ns(self.begun.elapsed().as_nanos() as u64) + pathweave_units::Duration::from_us(1)
     }
 
-    /// Goes on with the handshake as far as what has arrived allows. True once it knows the keys; then its Confirm is what
-    /// `confirms` says.
+    /// Advances the handshake as far as arrivals permit. Returns true once the keys are known; then it has sent its
+    /// Confirm if `confirms`.
     pub(crate) fn go_on(&mut self, confirms: bool) -> bool {
         let now = self.now();
         self.initiator.on_timer(now);
@@ -84,7 +85,7 @@ impl Raw {
         false
     }
 
-    /// As somebody who will not be let in: asks, and answers what it is asked.
+    /// Behaves like a peer that will be refused: sends its request, and answers challenges.
     pub(crate) fn try_in_vain(&mut self) {
         let now = self.now();
         self.initiator.on_timer(now);
@@ -97,7 +98,7 @@ impl Raw {
         assert!(!matches!(outcome, Some(InitiatorEvent::Established(_))), "let in without the key");
     }
 
-    /// Goes on until it knows the keys, and confirms.
+    /// Completes the handshake and confirms.
     pub(crate) fn connect(&mut self) {
         let deadline = Instant::now() + super::PATIENCE;
         while !self.go_on(true) {
@@ -112,7 +113,7 @@ impl Raw {
         }
     }
 
-    /// What the device has sent since the last time is dropped.
+    /// Drops everything that the device has sent since the last call. Returns the number of datagrams.
     pub(crate) fn forget_what_arrived(&self) -> u64 {
         let mut datagram = [0; 2_048];
         let mut count = 0;
@@ -122,7 +123,7 @@ impl Raw {
         count
     }
 
-    /// Contents of the packets that have come since the last time.
+    /// Returns the contents of the packets that have arrived since the last call.
     pub(crate) fn contents(&mut self) -> Vec<Vec<u8>> {
         let (now, mut contents, mut datagram) = (self.now(), vec![], [0; 2_048]);
         let session = &mut self.established.as_mut().expect("it is connected").session;
@@ -137,19 +138,19 @@ impl Raw {
         contents
     }
 
-    /// Exactly these bytes. A socket that is full loses them.
+    /// Sends exactly these bytes. A full socket loses them.
     pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         let _ = self.socket.send_to(bytes, self.to);
     }
 
-    /// The other end's queue pair and its number of the connection.
+    /// Returns the other end's queue pair, and its number of the connection.
     pub(crate) fn other(&self) -> (QpNum, u32) {
         let established = self.established.as_ref().expect("it is connected");
         (established.peer.qp, established.peer.session.0)
     }
 
-    /// `content` with the protection that was agreed on, as a packet of path `path`: what the device gets to see is exactly
-    /// that.
+    /// Sends `content` with the negotiated protection as a packet of path `path`. The device gets exactly these
+    /// bytes.
     pub(crate) fn send_content(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
         let frame = self.sealed(path, content)?;
         self.send_bytes(&frame);
@@ -171,7 +172,8 @@ impl Raw {
         Some(frame)
     }
 
-    /// A packet whose payload is `byte` over and over, in a sequence of protected packets; `None` if no frame can carry it.
+    /// Sends a packet whose payload repeats `byte`, in a packet number sequence; returns `None` if no frame can carry
+    /// it.
     pub(crate) fn send_segment_on(&mut self, sequence: u16, segment: &Segment, byte: u8) -> Option<Vec<u8>> {
         let layout = DatagramLayout::for_segment(segment);
         let mut content = vec![byte; layout.len()];
@@ -180,14 +182,14 @@ impl Raw {
         self.send_content(sequence, &content)
     }
 
-    /// An Answer to a question about a pair of addresses, from a socket of any address.
+    /// Sends an Answer about an address pair, from a socket with any address.
     pub(crate) fn send_answer(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
         if let Some(frame) = self.sealed(0, &self.of_pair(4, pair, secret)) {
             let _ = from.send_to(&frame, self.to);
         }
     }
 
-    /// Connection control about a pair of addresses: 3 is Ask, 4 is Answer, and nothing else is anything.
+    /// Sends connection control about an address pair: 3 is Ask, 4 is Answer, other codes are invalid.
     pub(crate) fn send_of_pair(&mut self, message: u8, pair: u8, secret: u64) {
         self.send_content(0, &self.of_pair(message, pair, secret));
     }
@@ -197,7 +199,7 @@ impl Raw {
         [&[0xdf, 2, message, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat()
     }
 
-    /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
+    /// Sends connection control: 1 is Close, 2 is Closed, other codes are invalid.
     pub(crate) fn send_control(&mut self, message: u8, to: u32) {
         let content = [&[0xdf, 1, message, 0][..], &to.to_be_bytes(), &SESSION.0.to_be_bytes()].concat();
         self.send_content(0, &content);

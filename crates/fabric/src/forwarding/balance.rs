@@ -1,4 +1,4 @@
-//! The contract of a balancer.
+//! The trait that every balancer implements.
 
 use pathweave_units::{Duration, Spread, Time};
 
@@ -7,116 +7,121 @@ use super::view::{Action, ForwardingStats, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::{Header, PortId};
 
-/// The load balancing of all switches of a fabric, with its state: what becomes of each packet.
+/// Load balancing of all switches of a fabric, with its state. A balancer decides the [`Action`] for each packet.
 ///
-/// State of a packet is kept by the place of its content, that of flows in tables of bounded size. Randomness is drawn from
-/// [`SwitchDice`](super::dice::SwitchDice), so that what one switch draws shifts no other's.
+/// State of a packet is stored by the slot of its content, state of flows in tables of bounded size. Random numbers
+/// come from [`SwitchDice`](super::dice::SwitchDice), so that the draws of one switch do not affect another's.
 pub(crate) trait Balance: Sized {
-    /// The port of a packet is a hash of what is in it, whatever else happens at the switch; so the balancer is not asked.
+    /// True if the port of a packet is a hash of its header, independent of the switch's state. Such a balancer is
+    /// not called.
     const IS_HASH: bool = false;
-    /// What it does by the clock counts what ports have sent by then: between windows it comes before a port is looked at.
+    /// True if the clock events of the balancer count the bytes that ports have sent by then. Between windows, clock
+    /// events then run before a port is brought up to date.
     const COUNTS_SENT: bool = false;
 
-    /// How it spreads the packets of a flow, where that is not as their hosts wish: for models without packets.
+    /// Spread of a flow's packets by the switches, where it differs from the choice of the hosts. Used by models
+    /// without packets.
     const SPREAD: Option<Spread> = None;
 
-    /// Its parameters: a table of a scenario's `switch.forwarding`.
+    /// Parameters of the balancer: a table of `switch.forwarding` in a scenario.
     type Config;
-    /// What it keeps of a packet, which goes with it where another part of the fabric takes it over.
+    /// State of one packet, which moves with the packet into another part of the fabric.
     type Note: Copy;
 
-    /// Of all switches.
+    /// Creates the balancer for all switches of a fabric.
     ///
     /// # Errors
-    /// A fabric for which it is not made.
+    /// A host is attached to several leaves, and the balancer requires one.
     fn new(config: &Self::Config, fabric: &Layout<'_>) -> Result<Self, ManyLeaves>;
 
-    /// What becomes of a packet for which there is a next hop.
+    /// Decides the action for a packet that has at least one next hop.
     fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action;
 
-    /// When a switch has something to do even if no packet comes.
+    /// Returns the time at which a switch must act even if no packet arrives.
     fn alarm(&self, _switch: u32) -> Time {
         Time::MAX
     }
 
-    /// When a switch next does something by the clock, at the latest before it looks at a packet that comes after that.
+    /// Returns the time of the next clock event of a switch. It runs at the latest before the next packet after that
+    /// time.
     fn next_clock(&self, switch: u32) -> Time {
         self.alarm(switch)
     }
 
-    /// The clock has come there. Nothing is sent before `until`.
+    /// Handles a clock event. No packet is sent before `until`.
     fn on_clock(&mut self, _at: &mut impl SwitchView, _until: Time) {}
 
-    /// Packets held, with their switches.
+    /// Returns the packets that are held, with their switches.
     fn held(&self) -> Vec<(u32, Header)> {
         Vec::new()
     }
 
-    /// Packets between switches that are under way.
+    /// Returns the number of packets between switches in flight.
     fn messages_alive(&self) -> usize {
         0
     }
 
-    /// A packet between switches is lost.
+    /// Frees the state of a lost packet between switches.
     fn discard_message(&mut self, _header: &Header) {}
 
-    /// There was no room for a packet that was to be held.
+    /// Reports that a packet to be held did not fit in the buffer.
     fn lost_instead_of_held(&mut self, _switch: u32, _header: &Header) {}
 
-    /// Gives away what is kept of a packet, if anything is.
+    /// Removes and returns the state of a packet, if there is any.
     fn hand_over(&mut self, _header: &Header) -> Option<Self::Note> {
         None
     }
 
-    /// Keeps from now on what another part of the fabric has kept of a packet, which is returned as it is known here.
+    /// Stores the state of a packet from another part of the fabric. Returns the packet's header as this part must
+    /// store it.
     fn take_over(&mut self, header: Header, _note: Self::Note) -> Header {
         header
     }
 
-    /// What it has done so far.
+    /// Returns the counters of the balancer.
     fn stats(&self) -> &ForwardingStats {
         &ForwardingStats::NONE
     }
 
-    /// What routing is to give the next hops of a switch.
+    /// Returns the weighting of next hops that routing must provide.
     fn shares(_config: &Self::Config) -> Shares {
         Shares::Equal
     }
 }
 
-/// The fabric that a balancer is made for.
+/// Description of the fabric for which a balancer is created.
 pub(crate) struct Layout<'a> {
     pub(crate) seed: u64,
     pub(crate) switches: usize,
-    /// Of all nodes.
+    /// Number of ports of all nodes.
     pub(crate) ports: PortId,
-    /// The switch of each host; an error where a host is at several.
+    /// Returns the leaf of each host, or an error if a host is attached to several.
     pub(crate) leaf_of_host: &'a dyn Fn() -> Result<Vec<u32>, ManyLeaves>,
 }
 
-/// What routing gives the next hops of a switch.
+/// Weighting of the next hops in a switch's routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shares {
-    /// As much to each.
+    /// Equal shares.
     Equal,
-    /// In proportion to the capacity there is beyond them.
+    /// Shares in proportion to the capacity beyond each next hop.
     ByCapacity {
-        /// Entries a set of next hops may take, beyond one for each.
+        /// Number of entries that a set of next hops may take, if it has no more next hops than that.
         most_entries: u32,
     },
 }
 
-/// Largest table a switch may have.
+/// Largest number of entries in a table of flows.
 const MOST_ENTRIES: u32 = 1 << 24;
 
-/// Checks the size of a table of flows.
+/// Checks the number of entries of a table of flows.
 pub(crate) fn check_entries(field: &'static str, entries: u32) -> Result<(), ConfigError> {
     let allowed = entries.is_power_of_two() && (4..=MOST_ENTRIES).contains(&entries);
     let error = || out_of_range(field, entries, format!("a power of two, 4 to {MOST_ENTRIES}"));
     if allowed { Ok(()) } else { Err(error()) }
 }
 
-/// Checks times that must not be 0.
+/// Checks that times are above 0.
 pub(crate) fn check_times(times: &[(&'static str, Duration)]) -> Result<(), ConfigError> {
     let zero = times.iter().find(|(_, time)| *time == Duration::ZERO);
     zero.map_or(Ok(()), |&(field, time)| Err(out_of_range(field, time, "above 0")))

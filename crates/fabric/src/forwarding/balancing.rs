@@ -1,4 +1,4 @@
-//! A balancing switch: asking its scheme about a packet, and doing what it says.
+//! Switches that balance load: they ask their balancer for an action for each packet, and execute it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::port::DOWN;
 use crate::source_route::SourceRoutes;
 use crate::transit::Transit;
 
-/// The load balancing of all switches, and what goes with it.
+/// Load balancing of all switches, with its auxiliary state.
 pub(crate) struct Balancing {
     pub(crate) balancer: Balancer,
-    /// What the switches of senders choose among, where that is whole paths.
+    /// Explicit paths among which the switches of senders choose, if there are any.
     explicit: Option<Box<ExplicitWays>>,
-    /// Packets that a balancing switch is about to send besides the one it looks at.
+    /// Packets to send besides the one in hand, in a call of the balancer.
     outbox: Outbox,
 }
 
@@ -30,12 +30,12 @@ impl Balancing {
         Balancing { balancer, explicit: None, outbox: Outbox::default() }
     }
 
-    /// From now on the switches of senders choose among these paths.
+    /// Makes the switches of senders choose among these explicit paths.
     pub(crate) fn set_explicit(&mut self, routes: Arc<SourceRoutes>) {
         self.explicit = Some(Box::new(ExplicitWays::new(routes)));
     }
 
-    /// Routing has noticed which links are down.
+    /// Updates the set of usable explicit paths after routing has noticed which links are down.
     pub(crate) fn use_ways(&mut self, alive: impl Fn(PortId) -> bool) {
         if let Some(ways) = &mut self.explicit {
             ways.use_all(alive);
@@ -43,28 +43,29 @@ impl Balancing {
     }
 }
 
-/// What switches keep of a packet beside it, on its way into another part of the fabric.
+/// State that switches keep for a packet, in transfer to another part of the fabric.
 #[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Note {
     kept: Option<Kept>,
-    /// The explicit way that it was given.
+    /// Number of the explicit path that the packet was given.
     way: Option<u32>,
 }
 
 impl Balancing {
-    /// Whether anything is ever kept of packets.
+    /// Returns true if this kind of load balancing ever keeps state for packets.
     pub(crate) fn keeps_notes(&self) -> bool {
         self.explicit.is_some() || self.balancer.keeps_notes()
     }
 
-    /// Gives away what is kept of a packet, if anything is.
+    /// Removes and returns the state of a packet, if there is any.
     pub(crate) fn hand_over(&mut self, header: &Header) -> Option<Note> {
         let way = self.explicit.as_ref().and_then(|ways| ways.given(header));
         let kept = self.balancer.hand_over(header);
         (kept.is_some() || way.is_some()).then_some(Note { kept, way })
     }
 
-    /// Keeps from now on what another part of the fabric has kept of a packet, which is returned as it is known here.
+    /// Stores the state of a packet from another part of the fabric. Returns the packet's header as this part must
+    /// store it.
     pub(crate) fn take_over(&mut self, header: Header, note: Option<Note>) -> Header {
         let Note { kept, way } = note.unwrap_or(Note { kept: None, way: None });
         let header = match kept {
@@ -82,7 +83,7 @@ impl Balancing {
 }
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Does with a packet that has come into a switch what its scheme says.
+    /// Executes the balancer's action for a packet that has arrived at a switch.
     pub(crate) fn balance(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) {
         let action = self.decide(by, now, switch, header);
         for (egress, held) in by.outbox.held_before.split_off(0) {
@@ -102,7 +103,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.send_outbox(by, now, switch);
     }
 
-    /// What becomes of a packet.
+    /// Returns the action for a packet.
     fn decide(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) -> Action {
         let routes = &self.switches.each[switch as usize].routes;
         if let SwitchRoutes::Source(routes) = routes {
@@ -120,7 +121,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         by.balancer.decide(&mut At { transit: self, explicit, outbox, now, switch }, header)
     }
 
-    /// Sends what the switch held back or made itself, behind the packet at hand.
+    /// Sends the packets that the switch held back or made itself, after the packet in hand.
     fn send_outbox(&mut self, by: &mut Balancing, now: Time, switch: u32) {
         if by.outbox.is_empty() {
             return;
@@ -133,7 +134,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Sends a packet by this port, if there is room for it.
+    /// Sends a packet by the port `egress`, if there is room for it.
     fn send_balanced(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
         let mut room = None;
         match self.take_in(now, switch, egress, header, &mut room) {
@@ -142,7 +143,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// A held packet leaves. It is in the buffer already.
+    /// Sends a held packet. Held packets are in the buffer already.
     fn let_go(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
         if self.lines.ports[egress as usize].is(DOWN) {
             self.release(now, switch, header);
@@ -152,7 +153,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.enqueue(now, egress, header);
     }
 
-    /// A packet is lost at `port`, be it one of the switches' own.
+    /// Records the loss of a packet at `port`. Packets between switches are freed by their balancer.
     #[cold]
     pub(crate) fn lose(
         &mut self,
@@ -169,8 +170,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.journal.lose(&mut self.contents, now, port, header, reason);
     }
 
-    /// Brings a port up to `now` between windows, when its switch may not have had its turn: ticks
-    /// that count what was sent before them come before what is sent now.
+    /// Brings a port up to `now` between windows, when its switch may not have been simulated that far. Clock events
+    /// that count sent bytes must run before services that begin after them.
     pub(crate) fn bring_up_to(&mut self, by: &mut Balancing, now: Time, port: PortId) {
         if by.balancer.counts_sent()
             && let Some(switch) = self.lines.switch_of(port)
@@ -180,7 +181,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.advance(now, port);
     }
 
-    /// Does what the switch does by the clock up to `until`, each at its time.
+    /// Runs the clock events of a switch up to `until`, each at its time.
     pub(crate) fn run_clock(&mut self, by: &mut Balancing, until: Time, switch: u32) {
         loop {
             let now = by.balancer.next_clock(switch);
@@ -188,7 +189,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
                 return;
             }
             self.serve_on_time(now, switch);
-            // Decay of registers is no event; packets that are let go are.
+            // The decay of registers is not counted as an event, the release of held packets is.
             self.events += u64::from(!by.balancer.counts_sent());
             let (explicit, outbox) = (&mut by.explicit, &mut by.outbox);
             by.balancer.on_clock(&mut At { transit: self, explicit, outbox, now, switch }, until);
@@ -197,7 +198,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     }
 }
 
-/// A switch of the fabric as its balancer sees it.
+/// A switch of the fabric, as its balancer sees it.
 struct At<'a, P, const C: usize> {
     transit: &'a mut Transit<P, C>,
     explicit: &'a mut Option<Box<ExplicitWays>>,

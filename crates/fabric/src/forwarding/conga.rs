@@ -1,11 +1,12 @@
 //! CONGA (Alizadeh et al., "CONGA: Distributed Congestion-Aware Load Balancing for Datacenters", SIGCOMM 2014).
 //!
-//! A leaf sends each flowlet up by the uplink whose way to the leaf of the receiver is least congested. It knows its own
-//! links by a [`Dre`] each, and the rest because every packet gathers the largest metric on its way, the leaf that
-//! receives it remembers that by sender and uplink, and packets the other way bring it back.
+//! A leaf sends each flowlet by the uplink whose path to the receiver's leaf is least congested. A [`Dre`] for each
+//! uplink measures the leaf's own links. For the rest of a path, every packet collects the largest metric of its
+//! links. The receiving leaf stores it by sending leaf and uplink, and packets of the reverse direction carry it
+//! back.
 //!
-//! Published for two tiers. With more, what is beyond the first uplink is chosen by hash, and the metric is that of the
-//! ways the packets took.
+//! The scheme is published for two tiers. With more tiers, switches beyond the first uplink choose by hash, and a
+//! metric describes the paths that the packets took.
 
 use pathweave_units::{Duration, Spread, Time};
 
@@ -26,43 +27,45 @@ use crate::packet::{Header, PortId};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CongaConfig {
-    /// A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100 us, the
-    /// CONGA paper 500 us).
+    /// Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
+    /// LAPS; that of ConWeave has 100 us, the CONGA paper 500 us).
     pub gap: Duration,
-    /// Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section 3.4).
+    /// Number of flowlets that a leaf can distinguish: entries of its table, a power of two. Default 65,536 (CONGA,
+    /// section 3.4).
     pub entries: u32,
-    /// How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us over which the
-    /// CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it runs (its
-    /// `network-load-balance.cc`) sets 50 us and 0.2, which is 250 us, and lets figures age for 500 us; the study of LAPS
-    /// has 200 us and 0.2.
+    /// Interval at which the estimate of a link's load is discounted, above 0. Default 20 us: with the default
+    /// `dre_alpha` this averages over 160 us, as in the CONGA paper (section 3.6). The class in conweave-ns3 has 200
+    /// us and 0.2. Its program `network-load-balance.cc` sets 50 us and 0.2, which averages over 250 us, and ages
+    /// metrics after 500 us. The study of LAPS has 200 us and 0.2.
     pub dre_interval: Duration,
-    /// The share of the estimate taken away each time. Default 0.125.
+    /// Share of the estimate that each discount removes, 0.001 to 1. Default 0.125.
     pub dre_alpha: f64,
-    /// Bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
+    /// Number of bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
     pub metric_bits: u32,
-    /// A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
+    /// Time after which a metric that was not updated counts as 0, above 0. Default 10 ms (CONGA, section 3.3).
     pub ageing: Duration,
-    /// Ways looked at for each flowlet, neighbours at a random place in their list; 0: all. Default 0 (CONGA, section 3.5);
-    /// conweave-ns3 and the study of LAPS have 4.
+    /// Number of paths compared for each flowlet, consecutive ones from a random position in the list of paths. 0:
+    /// all paths. Default 0 (CONGA, section 3.5); conweave-ns3 and the study of LAPS have 4.
     pub samples: u32,
-    /// Whether a flowlet takes the way of the one before it unless another is better. Default true (CONGA, section 3.5);
-    /// in conweave-ns3 and the study of LAPS chance decides among what is equally good.
+    /// Keeps a flowlet on the path of the one before it unless another path is better. Default true (CONGA, section
+    /// 3.5). With false, as in conweave-ns3 and the study of LAPS, the choice among equally good paths is random.
     pub stay: bool,
-    /// What metrics count: "sent" (default), or "routed", as in conweave-ns3.
+    /// Bytes that the metrics count: "sent" (default), or "routed" as in conweave-ns3.
     pub counts: CongaCounts,
 }
 
-/// What the metrics of CONGA count.
+/// Bytes that the metrics of CONGA count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CongaCounts {
-    /// Bytes that links have sent, up to the largest number of `metric_bits`; every packet carries metrics (the CONGA paper).
+    /// Bytes that links have sent. Metrics are limited to the largest number of `metric_bits`, and every packet
+    /// carries them (the CONGA paper).
     #[default]
     Sent,
-    /// Bytes of data when they are given a link, waiting or not, without that limit; data alone is balanced and carries
-    /// metrics, and those told next are drawn at random (conweave-ns3).
+    /// Data bytes that were assigned to a link, still queued or not, without that limit. Only data packets are
+    /// balanced and carry metrics, and the metric fed back next is drawn at random (conweave-ns3).
     Routed,
 }
 
@@ -100,23 +103,23 @@ impl CongaConfig {
     }
 }
 
-/// What a packet between leaves carries (section 3.1), by the place of its content.
+/// Header that a packet between leaves carries (section 3.1), stored by the slot of the packet's content.
 #[derive(Clone, Copy, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Tag {
-    /// Uplink of the sending leaf, counted from its first port.
+    /// Uplink of the sending leaf, counted from the leaf's first port.
     uplink: u16,
-    /// Largest metric of the links so far.
+    /// Largest metric of the links crossed so far.
     congestion: u8,
-    /// Congestion of an uplink of the receiving leaf, as the sending one knows it.
+    /// Uplink of the receiving leaf and its congestion, as the sending leaf measured it.
     feedback: Option<(u16, u8)>,
 }
 
-/// A metric that is forgotten after a while.
+/// A congestion metric that expires.
 #[derive(Clone, Copy, Default)]
 struct Metric {
     value: u8,
     known: bool,
-    /// It has changed since it was last fed back.
+    /// True if the value has changed since it was last fed back.
     changed: bool,
     since: Time,
 }
@@ -131,11 +134,11 @@ impl Metric {
     }
 }
 
-/// Metrics of the ways between a leaf and another one, by uplink of the leaf that sends.
+/// Metrics of the paths between two leaves, by uplink of the sending leaf.
 #[derive(Clone, Default)]
 struct PairMetrics {
     metrics: Vec<Metric>,
-    /// Where feedback goes on.
+    /// Uplink at which the search for the next feedback begins.
     turn: u16,
 }
 
@@ -147,7 +150,7 @@ impl PairMetrics {
         &mut self.metrics[usize::from(uplink)]
     }
 
-    /// One of those that have been heard of lately.
+    /// Returns a random metric among those that have not expired.
     fn any(&self, now: Time, ageing: Duration, random: u64) -> Option<(u16, u8)> {
         let fresh = |metric: &&Metric| metric.known && now.saturating_since(metric.since) <= ageing;
         let count = self.metrics.iter().filter(fresh).count() as u32;
@@ -156,7 +159,7 @@ impl PairMetrics {
         fresh.nth(nth).map(|(uplink, metric)| (uplink as u16, metric.value))
     }
 
-    /// What to feed back next: in turn, those that have changed before the others.
+    /// Returns the next metric to feed back. Uplinks take turns, and those whose metric has changed come first.
     fn feedback(&mut self, now: Time, ageing: Duration) -> Option<(u16, u8)> {
         let n = self.metrics.len();
         let in_turn = (0..n).map(|step| (usize::from(self.turn) + step) % n);
@@ -170,13 +173,13 @@ impl PairMetrics {
     }
 }
 
-/// What a leaf knows.
+/// State of a leaf.
 #[derive(Clone, Default)]
 struct Leaf {
     flowlets: FlowletTable,
-    /// By leaf: how congested the ways there are.
+    /// Congestion of the paths to each leaf.
     to: Vec<PairMetrics>,
-    /// By leaf: how congested the ways from there are, to be told to it.
+    /// Congestion of the paths from each leaf, to be fed back to it.
     from: Vec<PairMetrics>,
 }
 
@@ -189,29 +192,29 @@ impl Leaf {
     }
 }
 
-/// The state of all switches.
+/// State of all switches.
 pub(crate) struct Conga {
     config: CongaConfig,
     dre: Dre,
     leaf_of_host: Vec<u32>,
-    /// By switch.
+    /// State of each switch.
     leaves: Vec<Leaf>,
-    /// By place of the content.
+    /// Tags of packets, by slot of their content.
     tags: Vec<Tag>,
     dice: SwitchDice,
-    /// By port, where these count: bytes of data it was given.
+    /// Data bytes assigned to each port; empty unless these are counted.
     routed_bytes: Vec<u64>,
     stats: ForwardingStats,
 }
 
-/// Ports that count what they were given in place of what they have sent.
+/// Ports that report the bytes assigned to them in place of the bytes sent.
 struct Routed<'a>(&'a [u64], &'a dyn Ports);
 
 impl Ports for Routed<'_> {
     fn sent_bytes(&self, port: PortId) -> u64 {
         self.0[port as usize]
     }
-    /// A register changes with packets that come, and there is no tick to miss for what waits.
+    /// A register changes only when packets are assigned, so queued packets require no tick.
     fn is_serving(&self, _: PortId) -> bool {
         false
     }
@@ -249,7 +252,7 @@ impl Balance for Conga {
         Action::Forward(self.port(at, header))
     }
 
-    /// When the registers of a switch decay next.
+    /// Returns the time at which the registers of a switch decay next.
     fn next_clock(&self, switch: u32) -> Time {
         self.dre.next_tick(switch)
     }
@@ -278,7 +281,7 @@ impl Balance for Conga {
 }
 
 impl Conga {
-    /// The leaves of a packet's ends.
+    /// Returns the leaves of a packet's sender and receiver.
     fn ends(&self, header: &Header) -> (u32, u32) {
         (self.leaf_of_host[header.src().index()], self.leaf_of_host[header.dst().index()])
     }
@@ -291,8 +294,8 @@ impl Conga {
         &mut self.tags[place]
     }
 
-    /// The way of a packet at the leaf of its sender, by what its flowlet did or by the metrics (section 3.5). `place` tells
-    /// of a way by which number metrics know it, and by which port it begins.
+    /// Returns the path of a packet at the leaf of its sender: that of its flowlet, or the best one by the metrics
+    /// (section 3.5). `place` maps a path to its index in the metrics and to its first port.
     fn way(
         &mut self,
         (switch, to): (u32, u32),
@@ -324,7 +327,7 @@ impl Conga {
             })
         };
         let best = candidates.iter().map(&mut metric).min().expect("there is a way");
-        // A flow moves only for something better; among what is equally good the choice is random.
+        // With `stay`, a flow moves only to a better path. Among equally good paths the choice is random.
         let stays = before.filter(|&way| self.config.stay && candidates.contains(way) && metric(way) == best);
         let way = match stays {
             Some(way) => way,
@@ -340,7 +343,7 @@ impl Conga {
         way
     }
 
-    /// A packet has reached the leaf of its receiver: what it says of the ways between the two leaves.
+    /// Stores the metrics that a packet has brought to the leaf of its receiver.
     fn arrived(&mut self, switch: u32, from: u32, now: Time, header: &Header) {
         let tag = *self.tag(header);
         let leaf = &mut self.leaves[switch as usize];
@@ -350,7 +353,7 @@ impl Conga {
         }
     }
 
-    /// The port for a packet, which can be reached.
+    /// Returns the egress port for a packet that has a next hop.
     fn port(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
         let (now, switch) = (at.now(), at.switch());
         let (from, to) = self.ends(header);
@@ -368,14 +371,14 @@ impl Conga {
             self.gather(at, port, header);
             return port;
         }
-        // Metrics count what was sent up to now.
+        // Metrics count the bytes sent up to now.
         let mut seen = 0;
         while let Some(port) = at.first_hop(header, seen) {
             at.serve(port);
             seen += 1;
         }
         if seen == 0 {
-            // All explicit ways are dead.
+            // All explicit paths are dead.
             return at.onward(header);
         }
         let (hash, first) = (at.flow(header), at.ports().start);
@@ -401,7 +404,7 @@ impl Conga {
         port
     }
 
-    /// The packet takes the metric of the link it is about to take along, if that is the largest yet.
+    /// Raises the packet's metric to that of the link that it takes next, if that is larger.
     fn gather(&mut self, at: &mut impl SwitchView, port: PortId, header: &Header) {
         at.serve(port);
         let metric = match self.config.counts {
@@ -434,15 +437,15 @@ mod tests {
             ways.metric(uplink).set(value, us(0));
         }
         let mut next = |now| ways.feedback(us(now), AGEING);
-        // All are news; then all are old, in turn.
+        // All have changed. Then none has, and they take turns.
         assert_eq!([next(0), next(0), next(0)], [Some((4, 1)), Some((5, 2)), Some((7, 3))]);
         assert_eq!([next(0), next(0)], [Some((4, 1)), Some((5, 2))]);
         ways.metric(4).set(6, us(1));
-        // The same value again is no news.
+        // The same value again is no change.
         ways.metric(5).set(2, us(1));
         let mut next = |now| ways.feedback(us(now), AGEING);
         assert_eq!([next(2), next(2)], [Some((4, 6)), Some((5, 2))]);
-        // Uplink 7 was last heard of at 0, 10 ms and more ago.
+        // Uplink 7 was last updated at 0, more than 10 ms ago.
         assert_eq!(next(10_001), Some((7, 0)));
     }
 

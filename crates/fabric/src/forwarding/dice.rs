@@ -1,9 +1,9 @@
-//! Random choices of switches.
+//! Random numbers of switches.
 
 use pathweave_units::{derive_seed, mix64};
 
-/// Random numbers for every switch: fixed by the seed, the switch, and how often it has drawn. What one draws shifts no
-/// other's.
+/// Random numbers for every switch. They depend on the seed, the switch, and the number of its draws, so the draws of
+/// one switch do not affect another's.
 pub(crate) struct SwitchDice {
     seed: u64,
     drawn: Vec<u64>,
@@ -14,7 +14,7 @@ impl SwitchDice {
         SwitchDice { seed: derive_seed(run_seed, "forwarding", 0), drawn: vec![0; switches] }
     }
 
-    /// The next number of a switch.
+    /// Returns the next random number of a switch.
     pub(crate) fn draw(&mut self, switch: u32) -> u64 {
         let drawn = &mut self.drawn[switch as usize];
         *drawn += 1;

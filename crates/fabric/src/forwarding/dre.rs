@@ -1,8 +1,8 @@
-//! The discounting rate estimator of CONGA (SIGCOMM 2014, section 3.2): how busy a link has been of late.
+//! The discounting rate estimator of CONGA (SIGCOMM 2014, section 3.2): recent utilisation of a link.
 //!
-//! A register counts the bytes sent and loses the share `alpha` of itself every `interval`. At a rate R it settles at
-//! R * interval / alpha, so its fill relative to that of the whole link rate C is the utilisation over about
-//! `interval / alpha`.
+//! A register counts the bytes sent, and loses the share `alpha` of its value every `interval`. At a constant rate R
+//! it settles at R * interval / alpha. The ratio of its value to the one at the full link rate C is the utilisation
+//! over about `interval / alpha`.
 
 use std::ops::Range;
 
@@ -11,34 +11,34 @@ use pathweave_units::{Duration, Time};
 use super::view::Ports;
 use crate::packet::PortId;
 
-/// The registers of all ports of all switches.
+/// Registers of all ports of all switches.
 ///
-/// Registers are read and decayed by what each port has sent in all, so that sending itself does nothing for them. Ports
-/// must be up to date: the tick at an instant counts what was sent up to and including it.
+/// A register is computed from the total of bytes that its port has sent, so that sending a packet costs nothing.
+/// Ports must be up to date: the tick at an instant counts the bytes sent up to and including that instant.
 pub(crate) struct Dre {
     interval: Duration,
-    /// What a tick takes away, as 16-bit fixed point.
+    /// Share that a tick removes, as 16-bit fixed point.
     alpha: u64,
-    /// `interval / alpha`.
+    /// Averaging time: `interval / alpha`.
     window: Duration,
     levels: u64,
-    /// The largest metric.
+    /// Largest metric.
     ceiling: u64,
     registers: Vec<Register>,
-    /// By switch.
+    /// Time of the next tick of each switch.
     next_tick: Vec<Time>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Register {
-    /// After the last tick.
+    /// Value after the last tick.
     bytes: u64,
-    /// What the port had sent in all by then.
+    /// Total of bytes that the port had sent at the last tick.
     sent_bytes: u64,
 }
 
 impl Dre {
-    /// Metrics go from 0 to `2^bits - 1`: a link that is always busy is at the top.
+    /// Creates empty registers. Metrics range from 0 to `2^bits - 1`; a link that is always busy has the largest.
     pub(crate) fn new(interval: Duration, alpha: f64, bits: u32, switches: usize, ports: usize) -> Self {
         let alpha = (alpha * 65_536.0).round() as u64;
         Dre {
@@ -52,24 +52,25 @@ impl Dre {
         }
     }
 
-    /// The same without that limit, for registers that count more than a link can send.
+    /// Removes that limit from the metrics, for registers that count more than a link can send.
     pub(crate) fn without_ceiling(self) -> Self {
         Dre { ceiling: u64::from(u8::MAX), ..self }
     }
 
-    /// When the registers of a switch decay next.
+    /// Returns the time at which the registers of a switch decay next.
     pub(crate) fn next_tick(&self, switch: u32) -> Time {
         self.next_tick[switch as usize]
     }
 
-    /// Decays the registers of a switch whose ports are up to date to its next tick. Where all have become zero and
-    /// nothing can be sent before `until`, further ticks up to then are skipped: they change nothing.
+    /// Decays the registers of a switch at its next tick. The switch's ports are up to date to that time. If all
+    /// registers are zero and nothing can be sent before `until`, later ticks before `until` are skipped, since they
+    /// change nothing.
     pub(crate) fn tick(&mut self, switch: u32, ports: Range<PortId>, at: &impl Ports, until: Time) {
         let mut busy = false;
         for (register, port) in self.registers[ports.start as usize..].iter_mut().zip(ports) {
             let sent_bytes = at.sent_bytes(port);
             let bytes = register.bytes + (sent_bytes - register.sent_bytes);
-            // Rounded up, so that a register empties at last.
+            // Rounded up, so that a register reaches zero in the end.
             let decay = (bytes * self.alpha).div_ceil(65_536);
             *register = Register { bytes: bytes - decay, sent_bytes };
             busy |= register.bytes > 0 || at.is_serving(port);
@@ -79,7 +80,7 @@ impl Dre {
         *next += self.interval * (skip + 1);
     }
 
-    /// The congestion metric of a port that is up to date.
+    /// Returns the congestion metric of a port that is up to date.
     pub(crate) fn metric(&self, port: PortId, at: &impl Ports) -> u8 {
         let register = &self.registers[port as usize];
         let bytes = register.bytes + (at.sent_bytes(port) - register.sent_bytes);
@@ -113,7 +114,8 @@ mod tests {
         }
     }
 
-    /// One port of 100 Gb/s at switch 0, with a tick each 20 us that takes an eighth: the window is 160 us, 2 MB.
+    /// One port of 100 Gb/s at switch 0. A tick every 20 us removes one eighth, so the averaging time is 160 us or 2
+    /// MB.
     fn port() -> (Dre, One) {
         let link = LinkSpec::new(
             Rate::from_gbps(100),
@@ -143,7 +145,7 @@ mod tests {
         dre.tick(0, 0..1, &port, us(20));
         assert_eq!((dre.registers[0].bytes, dre.metric(0, &port)), (875_000, 3));
         assert_eq!(dre.next_tick(0), us(40));
-        // 765,625 and 2,000,000 more are beyond the top.
+        // 765,625 plus 2,000,000 exceeds the largest metric.
         dre.tick(0, 0..1, &port, us(40));
         port.sent_bytes += 2_000_000;
         assert_eq!((dre.registers[0].bytes, dre.metric(0, &port)), (765_625, 7));
@@ -180,7 +182,7 @@ mod tests {
             dre.tick(0, 0..1, &port, us(1_000_000));
             ticks += 1;
         }
-        // A factor of 7/8 each until rounding takes the rest: well below the 50,000 ticks of a second.
+        // A factor of 7/8 a tick, until rounding removes the rest: far fewer ticks than the 50,000 of one second.
         assert!((50..150).contains(&ticks), "{ticks}");
         assert_eq!(dre.next_tick(0), us(1_000_020));
     }

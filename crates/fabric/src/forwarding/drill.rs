@@ -1,8 +1,8 @@
-//! DRILL (Ghorbani et al., "DRILL: Micro Load Balancing for Low-latency Data Center Networks", SIGCOMM 2017): each
-//! packet goes to the shortest queue among a few random ones and the best one of the packet before.
+//! DRILL (Ghorbani et al., "DRILL: Micro Load Balancing for Low-latency Data Center Networks", SIGCOMM 2017). Each
+//! packet takes the shortest queue among a few random ones and the best one of the packet before.
 //!
-//! The published scheme is for Clos networks whose equal-cost paths are alike; where links have failed it splits them
-//! into groups that are, which is not built here.
+//! The published scheme is for Clos networks whose equal-cost paths are symmetric. After link failures it divides the
+//! paths into symmetric groups, which is not implemented here.
 
 use std::collections::BTreeMap;
 
@@ -22,25 +22,27 @@ use crate::packet::{Header, PortId};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrillConfig {
-    /// Queues looked at for each packet, chosen at random. Default 2 (DRILL(2,1), the choice of its paper).
+    /// Number of queues sampled at random for each packet, 1 to 64. Default 2 (DRILL(2,1), the choice of its paper).
     pub samples: u32,
-    /// Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
+    /// Number of best queues remembered from the packets before, 0 or 1. Default 1 (DRILL(2,1)).
     pub memory: u32,
-    /// Which DRILL: "published" (default), or "conweave-ns3", as that simulator has it.
+    /// Variant of DRILL: "published" (default), or "conweave-ns3", as in that simulator.
     pub variant: DrillVariant,
 }
 
-/// Which DRILL.
+/// Variant of DRILL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DrillVariant {
-    /// A memory for each set of next hops, which wins if it is better; a queue is what has not been sent.
+    /// One memory for each set of next hops, which wins only if it is better. A queue includes the rest of the packet
+    /// in transmission.
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "published"))]
     Published,
-    /// As conweave-ns3: a memory for each destination, which wins also where others are as good; different ports are looked
-    /// at; the packet being sent is no part of a queue; control packets hash.
+    /// The variant of conweave-ns3. One memory for each destination, which wins also if others are equally good. The
+    /// first two sampled ports differ. The packet in transmission does not count, and control packets are forwarded
+    /// by hash.
     #[cfg_attr(feature = "serde", serde(rename = "conweave-ns3"))]
     ConweaveNs3,
 }
@@ -63,18 +65,18 @@ impl DrillConfig {
     }
 }
 
-/// What all switches remember.
+/// State of all switches.
 pub(crate) struct Drill {
     config: DrillConfig,
     dice: SwitchDice,
     best: Best,
 }
 
-/// The best of the ports looked at last.
+/// Best port of the last decision.
 enum Best {
-    /// By the first port of a set of next hops.
+    /// Best port of each set of next hops, indexed by the first port of the set.
     OfNextHops(Vec<PortId>),
-    /// By switch and destination.
+    /// Best port of each switch and destination.
     OfDestinations(BTreeMap<(u32, HostId), PortId>),
 }
 
@@ -102,7 +104,7 @@ impl Balance for Drill {
         }
         let port = match self.config.variant {
             DrillVariant::Published => self.published(at, header, first),
-            // Data alone is balanced there.
+            // In this variant only data is balanced.
             DrillVariant::ConweaveNs3 if header.class() == 0 => return Action::Forward(at.onward(header)),
             DrillVariant::ConweaveNs3 => self.conweave_ns3(at, header),
         };
@@ -125,8 +127,8 @@ impl Drill {
             if at.candidates(src, dst).contains(port) {
                 at.serve(port);
                 let bytes = at.unsent_bytes(port);
-                // The memory, looked at last, wins only if it is better: empty queues are all alike, and remembering one of
-                // them would send everything there.
+                // The memory is compared last and wins only if it is better. Empty queues are all equal, and a memory
+                // that won ties would attract all packets.
                 if bytes < choice.0 {
                     choice = (bytes, port);
                 }
@@ -139,12 +141,13 @@ impl Drill {
         let (src, dst, switch) = (header.src(), header.dst(), at.switch());
         let remembered = self.remembered(switch, NONE, header);
         let mut choice = (u64::MAX, NONE);
-        // Looked at first, and kept where others are only as good.
+        // The memory is compared first and wins ties.
         if self.config.memory > 0 && at.candidates(src, dst).contains(remembered) {
             at.serve(remembered);
             choice = (at.waiting_bytes(remembered), remembered);
         }
-        // Neighbours from a random one on: all of them different.
+        // Ports at a constant random distance from each other, beginning with a random one. The first two are
+        // different.
         let all = at.candidates(src, dst).len();
         let start = Candidates::Range(0, all).by_hash(self.dice.draw(switch));
         let step = Candidates::Range(1, all - 1).by_hash(self.dice.draw(switch));

@@ -1,6 +1,6 @@
-//! Explicit ways: the switch of the sender chooses among whole paths, minimal ones and detours, where otherwise it
-//! chooses among its ports on shortest ways. A packet keeps the way it was given, and the switches beyond follow it hop
-//! by hop. What is not balanced takes a shortest way, by the hash.
+//! Explicit paths: the switch of the sender chooses among whole paths, shortest ones and detours, instead of among
+//! its ports on shortest paths. A packet keeps the path that it was given, and the switches beyond follow that path
+//! hop by hop. Packets that are not balanced take a shortest path by hash.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use super::routes::Candidates;
 use crate::packet::{Header, PortId};
 use crate::source_route::SourceRoutes;
 
-/// No way was chosen for the packet.
+/// Marks a packet without an explicit path.
 const NONE: u16 = u16::MAX;
 
-/// The ways there are, and those that packets have been given.
+/// All explicit paths, and those that packets have been given.
 pub(crate) struct ExplicitWays {
     routes: Arc<SourceRoutes>,
-    /// By pair of edges: where its ways begin in `usable`.
+    /// Index in `usable` of the first path of each pair of edges.
     first: Vec<u32>,
-    /// Numbers of paths that routing does not know to be dead.
+    /// Numbers of the paths that routing does not know to be dead.
     usable: Vec<PortId>,
-    /// By place of the content.
+    /// Path given to each packet, by slot of its content.
     given: Vec<u16>,
 }
 
@@ -31,7 +31,7 @@ impl ExplicitWays {
         ways
     }
 
-    /// From now on ways are used whose ports are all alive.
+    /// Restricts the usable paths to those whose ports are all alive.
     pub(super) fn use_all(&mut self, alive: impl Fn(PortId) -> bool) {
         self.first = vec![0];
         self.usable.clear();
@@ -43,19 +43,19 @@ impl ExplicitWays {
         }
     }
 
-    /// The numbers of the ways between two hosts.
+    /// Returns the numbers of the usable paths between two hosts.
     pub(crate) fn between(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         let pair = self.routes.pair(src, dst);
         Candidates::List(&self.usable[self.first[pair] as usize..self.first[pair + 1] as usize])
     }
 
-    /// The port by which a packet that has crossed so many links leaves on this way.
+    /// Returns the egress port of path `way` for a packet that has crossed `crossed` links.
     pub(crate) fn port(&self, header: &Header, way: u32, crossed: usize) -> PortId {
         let port = self.routes.port(header.src(), header.dst(), way as u16, crossed);
         port.expect("ways are numbered by the routes")
     }
 
-    /// The packet takes this way.
+    /// Gives a packet the path `way`.
     pub(crate) fn give(&mut self, header: &Header, way: u32) {
         let place = header.content();
         if self.given.len() <= place {
@@ -64,7 +64,7 @@ impl ExplicitWays {
         self.given[place] = way as u16;
     }
 
-    /// The packet has just entered the fabric.
+    /// Clears the path of a packet that has just entered the fabric.
     pub(crate) fn forget(&mut self, header: &Header) {
         if header.has_content()
             && let Some(given) = self.given.get_mut(header.content())
@@ -73,7 +73,7 @@ impl ExplicitWays {
         }
     }
 
-    /// The way that a packet was given.
+    /// Returns the path that a packet was given.
     pub(super) fn given(&self, header: &Header) -> Option<u32> {
         if !header.has_content() {
             return None;
@@ -82,7 +82,7 @@ impl ExplicitWays {
         Some(u32::from(way))
     }
 
-    /// The next port of a packet that was given a way.
+    /// Returns the next port of a packet that was given a path.
     pub(super) fn next(&self, header: &Header) -> Option<PortId> {
         let way = self.given(header)?;
         Some(self.port(header, way, usize::from(header.links())))

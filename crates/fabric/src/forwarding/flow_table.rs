@@ -1,10 +1,10 @@
-//! A table of flows of bounded size, as switches have them.
+//! A table of flows of bounded size, as switches have.
 
 use pathweave_units::{HostId, PathId, Time, mix64};
 
 use crate::packet::Header;
 
-/// What tells flows apart: ends, path entropy and traffic class.
+/// Key of a flow: source, destination, path entropy and traffic class.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
 )]
@@ -29,14 +29,14 @@ impl FlowKey {
 /// An entry of a [`FlowTable`].
 pub(crate) trait Entry: Sized {
     fn key(&self) -> FlowKey;
-    /// Whether another flow may have its place.
+    /// Returns true if another flow may take this entry.
     fn is_stale(&self, now: Time) -> bool;
 }
 
-/// Flows with an entry each. A flow has [`WAYS`] places it may be in; when all are taken by flows that are not stale, it
-/// goes without.
+/// Flow table with [`WAYS`] candidate entries for each flow. A flow gets no entry if all its candidates belong to
+/// flows that are not stale.
 pub(crate) struct FlowTable<E> {
-    /// Empty until the first flow.
+    /// Entries; empty until the first flow.
     places: Vec<Option<E>>,
     capacity: usize,
 }
@@ -44,7 +44,7 @@ pub(crate) struct FlowTable<E> {
 const WAYS: usize = 4;
 
 impl<E: Entry> FlowTable<E> {
-    /// For so many flows, a power of two.
+    /// Creates a table for `capacity` flows, a power of two.
     pub(crate) fn new(capacity: u32) -> Self {
         FlowTable { places: Vec::new(), capacity: (capacity as usize).max(WAYS) }
     }
@@ -57,12 +57,12 @@ impl<E: Entry> FlowTable<E> {
         &mut self.places[bucket * WAYS..][..WAYS]
     }
 
-    /// The entry of a flow, if it has one.
+    /// Returns the entry of a flow, if it has one.
     pub(crate) fn get(&mut self, key: FlowKey) -> Option<&mut E> {
         self.bucket(key).iter_mut().flatten().find(|entry| entry.key() == key)
     }
 
-    /// The entry of a flow, made by `make` if it has none; `None` where there is no room.
+    /// Returns the entry of a flow. Creates it with `make` if necessary, and returns `None` if there is no room.
     pub(crate) fn get_or_insert(
         &mut self,
         key: FlowKey,
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_full_table_turns_flows_away_until_entries_are_stale() {
-        // One bucket.
+        // A table of one bucket.
         let mut table = FlowTable::new(4);
         let mut add = |src, ps| {
             let now = Time::from_ps(ps);
@@ -114,7 +114,7 @@ mod tests {
         assert!((0..4).all(|src| add(src, u64::from(src))));
         assert!(!add(4, 100));
         assert!(add(2, 100));
-        // The first entry is of time 0, stale after 100.
+        // The first entry is of time 0, and stale after 100.
         assert!(add(4, 101));
         assert!(!add(0, 101));
         assert!(table.get(key(0)).is_none() && table.get(key(4)).is_some());

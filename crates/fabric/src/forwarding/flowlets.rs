@@ -1,38 +1,39 @@
-//! Flowlets: parts of a flow so far apart that they may take different ways without overtaking each other.
+//! Flowlets: bursts of a flow with gaps between them so long that they may take different paths without overtaking.
 
 use pathweave_units::{Duration, Time};
 
 use crate::packet::PortId;
 
-/// What a switch knows of the flowlets of one hash.
+/// State of the flowlets of one hash value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flowlet {
-    /// When its last packet came.
+    /// Time of the last packet.
     last: Time,
-    /// Its egress port; [`NONE`] before the first.
+    /// Egress port; [`NONE`] before the first.
     port: PortId,
 }
 
 const NONE: PortId = PortId::MAX;
 
-/// The flowlets of a switch by the hash of their flow. Of bounded size: flows whose hashes meet are taken for one.
+/// Flowlet table of a switch, indexed by the hash of the flow. The size is bounded; flows whose hashes collide count
+/// as one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowletTable {
-    /// Empty until the switch has a choice to make.
+    /// Entries; empty until the switch has a choice to make.
     entries: Vec<Flowlet>,
 }
 
-/// What the table says of a packet.
+/// Result of a lookup of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// It belongs to the flowlet that takes this port.
+    /// The packet belongs to the flowlet that takes this port.
     Known(PortId),
-    /// It begins a flowlet; the one before took this port, if there was one.
+    /// The packet begins a flowlet. The value is the port of the flowlet before it, if there was one.
     Fresh(Option<PortId>),
 }
 
 impl FlowletTable {
-    /// Looks a packet up and notes that it came.
+    /// Looks a packet up and records its time.
     pub(crate) fn look(&mut self, flow_hash: u64, now: Time, gap: Duration, entries: u32) -> Lookup {
         if self.entries.is_empty() {
             self.entries = vec![Flowlet { last: Time::ZERO, port: NONE }; entries as usize];
@@ -47,14 +48,14 @@ impl FlowletTable {
         }
     }
 
-    /// The flowlet a packet belongs to takes this port from now on.
+    /// Assigns an egress port to the flowlet of a packet.
     pub(crate) fn assign(&mut self, flow_hash: u64, port: PortId) {
         let entries = self.entries.len() as u32;
         self.entries[place(flow_hash, entries)].port = port;
     }
 }
 
-/// By the low bits: ports are chosen by the high ones.
+/// Returns the index of a hash, from its low bits. Ports are chosen by the high bits.
 fn place(flow_hash: u64, entries: u32) -> usize {
     (flow_hash as u32 & (entries - 1)) as usize
 }
@@ -72,11 +73,11 @@ mod tests {
         assert_eq!(look(1, 3), Lookup::Fresh(None));
         table.assign(3, 7);
         let mut look = |us, hash| table.look(hash, Time::ZERO + Duration::from_us(us), gap, 16);
-        // Exactly the gap is still the same flowlet; the gap counts from the last packet.
+        // Exactly the gap is still the same flowlet. The gap counts from the last packet.
         assert_eq!(look(51, 3), Lookup::Known(7));
         assert_eq!(look(101, 3), Lookup::Known(7));
         assert_eq!(look(152, 3), Lookup::Fresh(Some(7)));
-        // The new flowlet may go on where the last one went; 3 + 16 is the same entry, 4 is not.
+        // The new flowlet may take the port of the last one. Hash 3 + 16 has the same entry, hash 4 has not.
         assert_eq!(look(153, 19), Lookup::Known(7));
         assert_eq!(look(153, 4), Lookup::Fresh(None));
     }

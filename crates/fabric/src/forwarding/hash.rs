@@ -1,5 +1,5 @@
-//! Choices that remember nothing: by hash (ECMP), at random for every packet, and both with shares by capacity, which is a
-//! matter of routes: they list a port more than once.
+//! Stateless balancers: by hash (ECMP) and at random for each packet, both also with shares in proportion to capacity
+//! (WCMP). The shares are part of the routes, which list a port several times.
 
 use pathweave_units::Spread;
 
@@ -10,14 +10,16 @@ use super::view::{Action, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
 
-/// Parameters of weighted next hops. Weights follow the rates of links and links that fail, `switch.reroute_after` later.
+/// Parameters of weighted next hops. Weights follow the rates of links and their failures, after
+/// `switch.reroute_after`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WcmpConfig {
-    /// Entries of a switch's table that a set of next hops may take (one for each it takes in any case): how finely the
-    /// capacities are told apart. Default 64 (ours; the paper studies how few will do).
+    /// Number of table entries that a set of next hops may take in a switch, 1 to 4096. A set with more next hops
+    /// takes one entry for each. More entries represent the ratio of the capacities more precisely. Default 64 (ours;
+    /// the paper studies how few suffice).
     pub most_entries: u32,
 }
 
@@ -38,7 +40,7 @@ impl WcmpConfig {
     }
 }
 
-/// ECMP.
+/// Equal-cost multipath: the next hop is a hash of the header.
 pub(crate) struct Hash;
 
 impl Balance for Hash {
@@ -55,7 +57,7 @@ impl Balance for Hash {
     }
 }
 
-/// WCMP.
+/// Weighted-cost multipath: a hash over next hops listed by weight.
 pub(crate) struct WeightedHash;
 
 impl Balance for WeightedHash {
@@ -76,7 +78,7 @@ impl Balance for WeightedHash {
     }
 }
 
-/// A random next hop for every packet.
+/// Random spraying: a random next hop for every packet.
 pub(crate) struct Spray(SwitchDice);
 
 impl Balance for Spray {
@@ -94,7 +96,7 @@ impl Balance for Spray {
     }
 }
 
-/// The same with shares by capacity.
+/// Random spraying over next hops listed by weight.
 pub(crate) struct WeightedSpray(Spray);
 
 impl Balance for WeightedSpray {

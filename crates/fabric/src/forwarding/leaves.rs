@@ -1,14 +1,14 @@
-//! Which switch each host is at: what schemes that work between leaves are made of.
+//! The leaf of each host, for balancers that work between leaves.
 
 use pathweave_units::HostId;
 
 use crate::port::Port;
 
-/// A host that is at more than one switch.
+/// A host that is attached to more than one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ManyLeaves(pub(crate) HostId);
 
-/// The switch of each host.
+/// Returns the switch of each host.
 pub(crate) fn leaf_of_hosts<const C: usize>(ports: &[Port<C>], hosts: u32) -> Result<Vec<u32>, ManyLeaves> {
     let mut leaf = vec![u32::MAX; hosts as usize];
     for port in ports.iter().filter(|port| port.node < hosts) {

@@ -1,6 +1,6 @@
-//! LetFlow (Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with Flowlet Switching", NSDI 2017): each
-//! flowlet takes a random port. No state about congestion; flowlets are long where the way is free and short where it is
-//! not, so the traffic moves to the better paths by itself.
+//! LetFlow (Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with Flowlet Switching", NSDI 2017):
+//! each flowlet takes a random port. No congestion state is kept. Flowlets are long on an uncongested path and short
+//! on a congested one, so traffic shifts to the better paths without measurement.
 
 use pathweave_units::{Duration, Spread, Time};
 
@@ -19,11 +19,11 @@ use crate::packet::{Header, PortId};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LetFlowConfig {
-    /// A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100 us, the
-    /// LetFlow paper 500 us for slower networks).
+    /// Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
+    /// LAPS; that of ConWeave has 100 us, the LetFlow paper 500 us for slower networks).
     pub gap: Duration,
-    /// Flowlets a switch can tell apart: entries of its table, a power of two. Flows whose hashes meet share a flowlet.
-    /// Default 65,536 (the LetFlow paper, section 4).
+    /// Number of flowlets that a switch can distinguish: entries of its table, a power of two. Flows whose hashes
+    /// collide share a flowlet. Default 65,536 (the LetFlow paper, section 4).
     pub entries: u32,
 }
 
@@ -40,7 +40,7 @@ impl LetFlowConfig {
     }
 }
 
-/// The flowlets of all switches.
+/// State of all switches.
 pub(crate) struct LetFlow {
     config: LetFlowConfig,
     tables: Vec<FlowletTable>,
@@ -67,7 +67,7 @@ impl Balance for LetFlow {
         let port = match at.explicit() {
             Some(ways) => {
                 let all = ways.between(header.src(), header.dst());
-                // The switch of the sender draws a way for each flowlet of data.
+                // The sender's switch draws a path for each flowlet of data.
                 if header.links() == 1 && header.class() > 0 && all.len() > 0 {
                     let way = self.choose(switch, now, || at.flow(header), all);
                     at.give(header, way);
@@ -88,7 +88,7 @@ impl Balance for LetFlow {
 }
 
 impl LetFlow {
-    /// One of those there are.
+    /// Returns the port of a packet's flowlet, drawn at random among `candidates` if the packet begins one.
     fn choose(
         &mut self,
         switch: u32,
@@ -102,7 +102,7 @@ impl LetFlow {
         let flow = flow();
         let table = &mut self.tables[switch as usize];
         let before = match table.look(flow, now, self.config.gap, self.config.entries) {
-            // Routes may have changed since.
+            // Routes may have changed since the flowlet began.
             Lookup::Known(port) if candidates.contains(port) => return port,
             Lookup::Known(port) => Some(port),
             Lookup::Fresh(before) => before,

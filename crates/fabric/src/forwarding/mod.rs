@@ -1,14 +1,15 @@
-//! What a switch does with a packet: where it goes, or that it goes nowhere.
+//! Forwarding: the decision of a switch where a packet goes, or that it is dropped.
 //!
-//! Routes name sets of equal-cost egress ports. By default the choice within a set is a hash of source, destination and
-//! path entropy (ECMP): the source selects a path by its entropy, nothing is stored, and since the choice depends on
-//! nothing else, a switch can be taken through a window port by port. The other schemes remember flows or look at
-//! queues, so their switches do everything in order of time. Which scheme is chosen is asked once a window, not once a
-//! packet.
+//! Routes name sets of equal-cost egress ports. The default choice within a set is a hash of source, destination and
+//! path entropy (ECMP). The source then selects a path by its entropy, and no state is kept. The choice is
+//! independent of the switch's state, so a window can be simulated port by port. The other schemes keep state for
+//! flows or compare queues, so their switches execute everything in order of time. The scheme is dispatched once a
+//! window, not once a packet.
 //!
-//! A balancer is a file here, and a line of `registry.rs`: its parameters, its state for all switches, and what becomes of a
-//! packet ([`balance::Balance`]). Of the fabric it sees no more than [`view::SwitchView`] shows: the switch's ports and
-//! routes, the time, and where to put packets that it held or makes itself. `balancing.rs` asks it, and does what it says.
+//! A balancer is one file here and one entry in `registry.rs`: its parameters, its state for all switches, and its
+//! action for a packet ([`balance::Balance`]). It can access the fabric only through [`view::SwitchView`]: the ports
+//! and routes of the switch, the time, and an outbox for packets that it held or makes. `balancing.rs` calls it and
+//! executes its actions.
 
 mod balance;
 mod balancing;

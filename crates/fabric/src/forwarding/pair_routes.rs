@@ -1,7 +1,8 @@
-//! Next hops by pair: at each switch those that the explicit paths of a packet's source and destination take there.
+//! Next hops by pair: at each switch, the ports that the explicit paths of a packet's source and destination take
+//! there.
 //!
-//! Hosts of one switch have the same paths up to the last hop, so that sets are kept for pairs of *edges* (switches with
-//! hosts), and at each switch for those whose paths pass it.
+//! Hosts of one switch have the same paths up to the last hop. Sets are therefore kept for pairs of *edges* (switches
+//! with hosts), and at each switch only for the pairs whose paths pass it.
 
 use std::sync::Arc;
 
@@ -10,15 +11,16 @@ use pathweave_units::HostId;
 use super::routes::Candidates;
 use crate::packet::PortId;
 
-/// Where packets that go from one edge to another may leave a switch.
+/// Routes of one switch for packets from one edge to another.
 #[derive(Clone, Debug)]
 pub struct PairRoutes {
     /// Edge of each host.
     edge_of: Arc<[u32]>,
     edges: u32,
-    /// Hosts at this switch, ascending, with the port that leads to each.
+    /// Hosts of this switch, ascending, each with the port that leads to it.
     attached: Vec<(HostId, PortId)>,
-    /// Pairs whose paths pass here, ascending: first edge times the number of edges, plus the second.
+    /// Pairs whose paths pass this switch, ascending. The number of a pair is its first edge times the number of
+    /// edges, plus its second edge.
     pairs: Vec<u32>,
     /// Ports of pair `pairs[i]` are `ports[first[i]..first[i + 1]]`.
     first: Vec<u32>,
@@ -26,14 +28,14 @@ pub struct PairRoutes {
 }
 
 impl PairRoutes {
-    /// Routes of a switch with these hosts, in ascending order, and no pairs yet.
+    /// Creates the routes of a switch with these hosts, in ascending order, and no pairs yet.
     pub fn new(edge_of: Arc<[u32]>, edges: u32, attached: Vec<(HostId, PortId)>) -> Self {
         debug_assert!(attached.is_sorted_by_key(|(host, _)| *host));
         PairRoutes { edge_of, edges, attached, pairs: Vec::new(), first: vec![0], ports: Vec::new() }
     }
 
-    /// Packets from the first edge to the second may leave by this port. Pairs come in ascending order; a port that
-    /// several paths of a pair take counts once.
+    /// Adds a port by which packets from the first edge to the second may leave. Pairs must be added in ascending
+    /// order. A port that several paths of a pair take counts once.
     pub fn add(&mut self, (from, to): (u32, u32), port: PortId) {
         let pair = from * self.edges + to;
         match self.pairs.last() {
@@ -54,7 +56,7 @@ impl PairRoutes {
         *end = u32::try_from(self.ports.len()).expect("fewer than 2^32 next hops at a switch");
     }
 
-    /// The ports for a packet; none where none of its paths passes here.
+    /// Returns the ports for a packet; none if none of its paths passes this switch.
     pub(crate) fn candidates(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         if let Ok(host) = self.attached.binary_search_by_key(&dst, |(host, _)| *host) {
             return Candidates::Range(self.attached[host].1, 1);
@@ -73,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_port_counts_once_for_a_pair_however_many_paths_take_it() {
-        // Hosts 0 and 1 at edges 0 and 1, host 2 at edge 2, which is this switch.
+        // Hosts 0 and 1 at edges 0 and 1. Host 2 at edge 2, which is this switch.
         let mut routes = PairRoutes::new(Arc::from([0, 1, 2]), 3, vec![(HostId(2), 40)]);
         for (pair, port) in [((0, 1), 41), ((0, 1), 42), ((0, 1), 42), ((0, 1), 41), ((2, 1), 43)] {
             routes.add(pair, port);

@@ -1,4 +1,4 @@
-//! The balancers there are. A new one is a line among the kinds, and one among the tables if it has parameters.
+//! The list of all balancers. A new one adds an entry to the kinds, and one to the tables if it has parameters.
 
 pub use pathweave_units::Forwarding;
 use pathweave_units::{Spread, Time};
@@ -30,44 +30,46 @@ macro_rules! forwardings {
         kinds { $( $kind:ident => $state:ident $(, $of:ident)?; )* }
         tables { $( $(#[$doc:meta])* $table:ident: $parameters:ty; )* }
     ) => {
-        /// Load balancing in switches: how one chooses among equal-cost next hops.
+        /// Load balancing in switches: the choice among equal-cost next hops.
         #[derive(Clone, Debug, Default, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct ForwardingConfig {
-            /// What all switches do. Absent: what the schemes in use are made for, "ecmp" where they do not say.
+            /// Load balancing of all switches. Absent: the kind for which the schemes in use are designed, or "ecmp"
+            /// if they name none.
             #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
             pub kind: Option<Forwarding>,
             $( $(#[$doc])* pub $table: $parameters ),*
         }
 
         impl ForwardingConfig {
-            /// What routing gives the next hops of a switch.
+            /// Returns the weighting of next hops that routing must provide.
             pub fn shares(&self) -> Shares {
                 match self.kind.unwrap_or_default() {
                     $( Forwarding::$kind => $state::shares(parameters!(self $(, $of)?)) ),*
                 }
             }
 
-            /// How switches spread the packets of a flow, where that is not as their hosts wish.
+            /// Returns the spread of a flow's packets by the switches, where it differs from the choice of the hosts.
             pub fn spread(&self) -> Option<Spread> {
                 match self.kind.unwrap_or_default() {
                     $( Forwarding::$kind => $state::SPREAD ),*
                 }
             }
 
-            /// Checks every range, whether or not it is in use.
+            /// Checks that every field is within its range, in use or not.
             pub(crate) fn validate(&self) -> Result<(), ConfigError> {
                 $( self.$table.validate()?; )*
                 Ok(())
             }
         }
 
-        /// The load balancing of all switches, with its state. Beside the switches, so that those that hash have none of it.
+        /// Load balancing of all switches, with its state. Kept apart from the switches, so that switches that hash
+        /// have none.
         pub(crate) enum Balancer { $( $kind(Box<$state>) ),* }
 
-        /// What it keeps of a packet, on its way into another part of the fabric.
+        /// State that a balancer keeps for a packet, in transfer to another part of the fabric.
         #[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
         pub(crate) enum Kept { $( $kind(<$state as Balance>::Note) ),* }
 
@@ -80,13 +82,13 @@ macro_rules! forwardings {
                 })
             }
 
-            /// Whether the port of a packet is a hash of what is in it, whatever else happens at the switch.
+            /// Returns true if the port of a packet is a hash of its header, independent of the switch's state.
             #[inline(always)]
             pub(crate) fn is_hash(&self) -> bool {
                 match self { $( Balancer::$kind(_) => $state::IS_HASH ),* }
             }
 
-            /// Whether what it does by the clock counts what ports have sent.
+            /// Returns true if the balancer's clock events count the bytes that ports have sent.
             pub(crate) fn counts_sent(&self) -> bool {
                 match self { $( Balancer::$kind(_) => $state::COUNTS_SENT ),* }
             }
@@ -95,7 +97,7 @@ macro_rules! forwardings {
                 match self { $( Balancer::$kind(balancer) => balancer.decide(at, header) ),* }
             }
 
-            /// When a switch has something to do even if no packet comes.
+            /// Returns the time at which a switch must act even if no packet arrives.
             pub(crate) fn alarm(&self, switch: u32) -> Time {
                 match self { $( Balancer::$kind(balancer) => balancer.alarm(switch) ),* }
             }
@@ -108,39 +110,39 @@ macro_rules! forwardings {
                 match self { $( Balancer::$kind(balancer) => balancer.on_clock(at, until) ),* }
             }
 
-            /// Packets held, with their switches.
+            /// Returns the packets that are held, with their switches.
             pub(crate) fn held(&self) -> Vec<(u32, Header)> {
                 match self { $( Balancer::$kind(balancer) => balancer.held() ),* }
             }
 
-            /// Packets between switches that are under way.
+            /// Returns the number of packets between switches in flight.
             pub(crate) fn messages_alive(&self) -> usize {
                 match self { $( Balancer::$kind(balancer) => balancer.messages_alive() ),* }
             }
 
-            /// A packet between switches is lost.
+            /// Frees the state of a lost packet between switches.
             #[cold]
             pub(crate) fn discard_message(&mut self, header: &Header) {
                 match self { $( Balancer::$kind(balancer) => balancer.discard_message(header) ),* }
             }
 
-            /// There was no room for a packet that was to be held.
+            /// Reports that a packet to be held did not fit in the buffer.
             #[cold]
             pub(super) fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
                 match self { $( Balancer::$kind(balancer) => balancer.lost_instead_of_held(switch, header) ),* }
             }
 
-            /// Whether anything is ever kept of packets.
+            /// Returns true if the balancer ever keeps state for packets.
             pub(super) fn keeps_notes(&self) -> bool {
                 match self { $( Balancer::$kind(_) => size_of::<<$state as Balance>::Note>() > 0 ),* }
             }
 
-            /// Gives away what is kept of a packet, if anything is.
+            /// Removes and returns the state of a packet, if there is any.
             pub(super) fn hand_over(&mut self, header: &Header) -> Option<Kept> {
                 match self { $( Balancer::$kind(balancer) => balancer.hand_over(header).map(Kept::$kind) ),* }
             }
 
-            /// Keeps from now on what the same balancer has kept of a packet in another part of the fabric.
+            /// Stores the state of a packet that the same balancer kept in another part of the fabric.
             pub(super) fn take_over(&mut self, header: Header, kept: Kept) -> Header {
                 match (self, kept) {
                     $( (Balancer::$kind(balancer), Kept::$kind(note)) => balancer.take_over(header, note), )*
@@ -148,7 +150,7 @@ macro_rules! forwardings {
                 }
             }
 
-            /// What it has done so far.
+            /// Returns the counters of the balancer.
             pub(crate) fn stats(&self) -> &ForwardingStats {
                 match self { $( Balancer::$kind(balancer) => balancer.stats() ),* }
             }
@@ -185,10 +187,10 @@ forwardings! {
 }
 
 impl Balancer {
-    /// Of a fabric with these ports.
+    /// Creates the load balancing for a fabric with these ports.
     ///
     /// # Errors
-    /// A host is at several switches, and this kind of load balancing needs it at one.
+    /// A host is attached to several switches, and this kind of load balancing requires one.
     pub(crate) fn new<const C: usize>(
         config: &ForwardingConfig,
         seed: u64,

@@ -11,50 +11,50 @@ use crate::source_route::SourceRoutes;
 /// Routes of one switch.
 #[derive(Clone, Debug)]
 pub enum SwitchRoutes {
-    /// A switch of a regular Clos: the hosts below it are consecutive, so the way down is arithmetic.
+    /// A switch of a regular Clos. The hosts below it are consecutive, so the route down is computed.
     Interval(IntervalRoutes),
-    /// Anything else.
+    /// Any other switch.
     Table(TableRoutes),
     /// Next hops of explicit paths, by the pair of a packet's hosts.
     Pairs(Box<PairRoutes>),
-    /// The sources choose; all switches share the lists.
+    /// Source routing. All switches share the lists of hops.
     Source(Arc<SourceRoutes>),
 }
 
 /// Routes of a switch in a regular Clos.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalRoutes {
-    /// First host below.
+    /// First host below the switch.
     pub first_host: u32,
-    /// Hosts below each child.
+    /// Number of hosts below each child.
     pub hosts_per_child: u32,
-    /// Children; hosts below are `hosts_per_child * children`.
+    /// Number of children. There are `hosts_per_child * children` hosts below.
     pub children: u32,
-    /// First port towards the first child.
+    /// First port to the first child.
     pub down_base: PortId,
-    /// Parallel links to each child; their ports are consecutive.
+    /// Number of parallel links to each child; their ports are consecutive.
     pub down_bundle: u32,
     /// First port upwards.
     pub up_base: PortId,
-    /// Ports upwards, all of equal cost; 0 at the top.
+    /// Number of ports upwards, all of equal cost; 0 at the top.
     pub up_count: u32,
 }
 
-/// Routes from a table, by the place a host is attached to.
+/// Routes from a table, indexed by the attachment of the destination host.
 #[derive(Clone, Debug)]
 pub struct TableRoutes {
-    /// Class of each host; hosts attached to the same switches share one.
+    /// Class of each host. Hosts attached to the same switches share one class.
     pub class_of_host: Arc<[u32]>,
-    /// By class: a range of `ports`; [`TableRoutes::ATTACHED`] for hosts on this very switch.
+    /// Range of `ports` for each class; [`TableRoutes::ATTACHED`] if its hosts are attached to this switch.
     pub groups: Vec<(u32, u32)>,
-    /// Hosts on this switch, ascending, with their ranges of `ports`.
+    /// Hosts of this switch, ascending, each with its range of `ports`.
     pub attached: Vec<(HostId, (u32, u32))>,
     /// Egress ports.
     pub ports: Vec<PortId>,
 }
 
 impl TableRoutes {
-    /// Stands for "look at `attached`".
+    /// Marks a class whose ports are in `attached`.
     pub const ATTACHED: (u32, u32) = (u32::MAX, u32::MAX);
 
     fn group(&self, dst: HostId) -> (u32, u32) {
@@ -66,10 +66,11 @@ impl TableRoutes {
     }
 }
 
-/// Egress ports of equal cost, or numbers of explicit ways. One may be listed more than once: then it gets so many shares.
+/// Egress ports of equal cost, or numbers of explicit paths. An entry may be listed several times and then gets as
+/// many shares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Candidates<'a> {
-    /// Consecutive ports: the first, and how many.
+    /// Consecutive ports: the first, and their number.
     Range(PortId, u32),
     List(&'a [PortId]),
 }
@@ -82,7 +83,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// The `i`-th, below `len`.
+    /// Returns the `i`-th candidate; `i` is below `len`.
     pub(crate) fn get(self, i: u32) -> PortId {
         match self {
             Candidates::Range(first, _) => first + i,
@@ -90,7 +91,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// `count` of them, from the `first`-th on.
+    /// Returns `count` candidates from index `first` on.
     pub(crate) fn part(self, first: u32, count: u32) -> Self {
         match self {
             Candidates::Range(start, _) => Candidates::Range(start + first, count),
@@ -109,14 +110,14 @@ impl Candidates<'_> {
         }
     }
 
-    /// The port a hash falls on; there must be one.
+    /// Returns the port that a hash selects. There must be at least one candidate.
     pub(crate) fn by_hash(self, hash: u64) -> PortId {
         self.get(spread(hash, self.len()))
     }
 }
 
 impl SwitchRoutes {
-    /// All ports for a packet; none where its destination cannot be reached.
+    /// Returns all ports for a packet; none if its destination is unreachable.
     pub(crate) fn candidates(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         match self {
             SwitchRoutes::Interval(routes) => {
@@ -139,7 +140,7 @@ impl SwitchRoutes {
         }
     }
 
-    /// The port for a packet, or `None` where its destination cannot be reached.
+    /// Returns the port for a packet, or `None` if its destination is unreachable.
     #[inline]
     pub(crate) fn choose(&self, src: HostId, dst: HostId, flow_hash: u64) -> Option<PortId> {
         match self {
@@ -168,13 +169,13 @@ impl SwitchRoutes {
     }
 }
 
-/// One of `n` by the high bits of a hash.
+/// Maps a hash to `0..n` by its high bits.
 #[inline]
 fn spread(hash: u64, n: u32) -> u32 {
     (((hash >> 32) * u64::from(n)) >> 32) as u32
 }
 
-/// The ECMP hash of a switch with this seed. All packets of (source, destination, path) agree.
+/// Returns the ECMP hash of a switch with this seed. It is the same for all packets of (source, destination, path).
 #[inline]
 pub(crate) fn ecmp_hash(seed: u64, src: HostId, dst: HostId, path: PathId) -> u64 {
     let tuple =

@@ -1,13 +1,13 @@
-//! UGAL-L (Kim et al., "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008, after Singh's UGAL): each packet
-//! goes the shortest way, or by a random other switch if what waits here for that is so much less that it makes up for
-//! the detour.
+//! UGAL-L (Kim et al., "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008, after Singh's UGAL). Each
+//! packet takes the shortest path, or a detour over a random other switch if the queue for the detour is so much
+//! shorter that it makes up for the extra hops.
 //!
-//! The choice is made once, at the switch of the sender, by what that switch alone can see: bytes waiting at the two
-//! ports, each times the hops of its way. The switch in between is any with hosts (Valiant's choice of a node; the paper
-//! draws a group, which in a Dragonfly comes to the same but for the last hop inside it).
+//! The switch of the sender makes the choice once, from local state only: the bytes waiting at the two ports, each
+//! multiplied by the number of hops of its path. The intermediate switch is any switch with hosts (Valiant's choice
+//! of a node). The paper draws a group, which in a Dragonfly differs only by the last hop inside that group.
 //!
-//! A lossless fabric wants a class for each part of such a way, or its pauses may wait for each other in a circle; here
-//! is one class, and the watch on pauses names the circle if there is one.
+//! A lossless fabric needs a traffic class for each part of a detour, or its pauses may form a cycle. Here there is
+//! one class, and the PFC watch reports the cycle if one forms.
 
 use pathweave_units::{Bytes, HostId, Spread};
 
@@ -25,8 +25,8 @@ use crate::packet::{Header, PortId};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UgalConfig {
-    /// Bytes by which the port of a detour counts as fuller than it is. Default 0 (the published comparison); more keeps
-    /// packets on the shortest way where little waits anywhere.
+    /// Bytes added to the queue of a detour's port in the comparison. Default 0 (the published comparison). A larger
+    /// value keeps packets on the shortest path while queues are short.
     pub bias: Bytes,
 }
 
@@ -36,13 +36,14 @@ impl UgalConfig {
     }
 }
 
-/// The state of all switches.
+/// State of all switches.
 pub(crate) struct Ugal {
     bias_bytes: u64,
     leaf_of_host: Vec<u32>,
-    /// Switches with hosts, ascending, and one of their hosts, which stands for the switch in routes.
+    /// Switches with hosts, ascending, each with one of its hosts, which represents the switch in routes.
     leaves: Vec<(u32, HostId)>,
-    /// By place of a packet's content: the host that stands for the switch it goes by, until it is there.
+    /// Intermediate switch of each packet until the packet has reached it, as its representative host. Indexed by the
+    /// slot of the packet's content.
     by: Vec<Option<HostId>>,
     dice: SwitchDice,
     stats: ForwardingStats,
@@ -67,7 +68,7 @@ impl Ugal {
         self.leaf_of_host[host.index()]
     }
 
-    /// A random switch with hosts that is neither of the two, if there is one.
+    /// Returns a random switch with hosts other than the two, as its representative host, if there is one.
     fn detour(&mut self, from: u32, to: u32) -> Option<HostId> {
         let others = self.leaves.len().checked_sub(2).filter(|&n| n > 0)? as u32;
         let mut drawn = Candidates::Range(0, others).by_hash(self.dice.draw(from)) as usize;
@@ -119,7 +120,7 @@ impl Ugal {
     fn port(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
         let shortest = port_towards(at, header, header.dst());
         let (from, to) = (self.leaf(header.src()), self.leaf(header.dst()));
-        // Control goes the shortest way.
+        // Control packets take the shortest path.
         if header.class() == 0 || from == to {
             return shortest;
         }
@@ -160,14 +161,14 @@ impl Ugal {
 fn port_towards(at: &impl SwitchView, header: &Header, host: HostId) -> PortId {
     let candidates = at.candidates(header.src(), host);
     match candidates.len() {
-        // Routing has lost that switch: the packet goes on as if it were there.
+        // Routing has lost the intermediate switch: the packet continues to its destination.
         0 => at.candidates(header.src(), header.dst()).get(0),
         1 => candidates.get(0),
         _ => candidates.by_hash(at.hash(header)),
     }
 }
 
-/// Links from a switch to that of a host.
+/// Returns the number of links from a switch to that of a host.
 fn hops(at: &impl SwitchView, mut switch: u32, host: HostId) -> Option<u64> {
     for hops in 0..u64::from(u8::MAX) {
         let candidates = at.candidates_at(switch, host, host);

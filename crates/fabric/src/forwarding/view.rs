@@ -1,4 +1,4 @@
-//! What a balancer sees of the switch it decides for, and what it may do there: nothing else of the fabric.
+//! The view of a switch that a balancer gets: everything that it can read and do.
 
 use std::ops::Range;
 
@@ -10,62 +10,64 @@ use crate::event::DropReason;
 use crate::link::LinkSpec;
 use crate::packet::{Header, PortId};
 
-/// Ports, as their counters and links say.
+/// Counters and links of ports.
 pub(crate) trait Ports {
-    /// Bytes a port has sent in all, up to when it was looked at last.
+    /// Returns the total of bytes that a port has sent, up to the time of its last service.
     fn sent_bytes(&self, port: PortId) -> u64;
-    /// A port that is not paused has packets waiting.
+    /// Returns true if a port that is not paused has packets waiting.
     fn is_serving(&self, port: PortId) -> bool;
-    /// Rate and delay of a port's link.
+    /// Returns the rate and the delay of a port's link.
     fn link(&self, port: PortId) -> &LinkSpec;
 }
 
-/// A switch at the moment at which a packet has come, or its balancer's clock rings.
+/// A switch at the time of a packet's arrival or of a clock event.
 pub(crate) trait SwitchView: Ports {
-    /// The present.
+    /// Returns the present time.
     fn now(&self) -> Time;
-    /// Which switch it is.
+    /// Returns the number of the switch.
     fn switch(&self) -> u32;
-    /// Its ports.
+    /// Returns the ports of the switch.
     fn ports(&self) -> Range<PortId>;
-    /// The hash of a packet's ends and path with this switch's seed.
+    /// Returns the hash of a packet's source, destination and path, with this switch's seed.
     fn hash(&self, header: &Header) -> u64;
-    /// Next hops of equal cost at any switch.
+    /// Returns the next hops of equal cost at any switch.
     fn candidates_at(&self, switch: u32, src: HostId, dst: HostId) -> Candidates<'_>;
-    /// The switch at the other end of a port's link; `None`: a host.
+    /// Returns the switch at the other end of a port's link, or `None` if it is a host.
     fn next_switch(&self, port: PortId) -> Option<u32>;
-    /// Has a port begin all services up to the present.
+    /// Starts all services of a port up to the present.
     fn serve(&mut self, port: PortId);
-    /// What waits at a port that has been served up to the present, and what is left of the packet it is sending.
+    /// Returns the bytes waiting at a port, plus the rest of the packet in transmission. The port has been served up
+    /// to the present.
     fn unsent_bytes(&self, port: PortId) -> u64;
-    /// What waits at a port that has been served up to the present; the packet it is sending is no part of it.
+    /// Returns the bytes waiting at a port, without the packet in transmission. The port has been served up to the
+    /// present.
     fn waiting_bytes(&self, port: PortId) -> u64;
-    /// Whole paths, where the switch of a packet's sender chooses among those.
+    /// Returns the explicit paths, if the senders' switches choose among such paths.
     fn explicit(&self) -> Option<&ExplicitWays>;
-    /// Gives a packet one of these, if there are any.
+    /// Gives a packet an explicit path, if there are any.
     fn give(&mut self, header: &Header, way: u32);
-    /// Packets that leave besides the one at hand.
+    /// Returns the packets that leave besides the one in hand.
     fn outbox(&mut self) -> &mut Outbox;
 
-    /// Next hops of equal cost here.
+    /// Returns the next hops of equal cost at this switch.
     fn candidates(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         self.candidates_at(self.switch(), src, dst)
     }
 
-    /// What tells a packet's flow from others.
+    /// Returns a hash that identifies a packet's flow.
     fn flow(&self, header: &Header) -> u64 {
-        // Not the hash itself, whose bits choose ports.
+        // Not the ECMP hash itself, whose bits choose ports.
         mix64(self.hash(header) ^ 0x5bd1_e995_7b93_1c4d)
     }
 
-    /// The port for a packet past the switch that chose, or that no switch chooses for: on the way it was given, or by hash.
-    /// There must be a next hop.
+    /// Returns the port for a packet beyond the switch that chose its path, or for a packet that no switch balances:
+    /// on the explicit path that it was given, or by hash. There must be a next hop.
     fn onward(&self, header: &Header) -> PortId {
         let given = self.explicit().and_then(|ways| ways.next(header));
         given.unwrap_or_else(|| self.candidates(header.src(), header.dst()).by_hash(self.hash(header)))
     }
 
-    /// The port by which the `i`-th way of a packet begins at the switch of its sender.
+    /// Returns the first port of a packet's `i`-th path at the switch of its sender.
     fn first_hop(&self, header: &Header, i: u32) -> Option<PortId> {
         match self.explicit() {
             Some(ways) => {
@@ -80,27 +82,27 @@ pub(crate) trait SwitchView: Ports {
     }
 }
 
-/// What becomes of a packet at a switch.
+/// Decision for a packet at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It leaves by this port.
+    /// The packet leaves by this port.
     Forward(PortId),
-    /// It stays in the buffer, on its way to this port, until the scheme lets it go.
+    /// The packet stays in the buffer, accounted to this port, until the balancer releases it.
     Hold(PortId),
-    /// It was for the switch itself.
+    /// The packet was addressed to the switch itself.
     Consume,
-    /// It is lost.
+    /// The packet is lost.
     Drop(DropReason),
 }
 
-/// What a switch sends besides the packet at hand, with egress ports.
+/// Packets that a switch sends besides the one in hand, with their egress ports.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// Held until now; before that packet.
+    /// Packets held until now that leave before the packet in hand.
     pub(super) held_before: Vec<(PortId, Header)>,
-    /// Held until now; behind it.
+    /// Packets held until now that leave after it.
     pub(super) held_after: Vec<(PortId, Header)>,
-    /// Made here; behind those.
+    /// Packets made by the switch. They leave last.
     pub(super) made: Vec<(PortId, Header)>,
 }
 
@@ -110,22 +112,22 @@ impl Outbox {
     }
 }
 
-/// What load balancing in the switches did, all of them together.
+/// Counters of load balancing, summed over all switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct ForwardingStats {
-    /// Flowlets begun.
+    /// Number of flowlets begun.
     pub flowlets: u64,
-    /// Times a flow was sent another way than before; packets sent a detour.
+    /// Number of times that a flow changed its path, or that a packet was sent on a detour.
     pub reroutes: u64,
-    /// Packets held until those before them had come.
+    /// Packets held until the packets before them had arrived.
     pub held_packets: u64,
-    /// Packets that overtook others and were not held, for want of a queue.
+    /// Packets that overtook others and were not held, because no queue was free.
     pub unheld_packets: u64,
-    /// Queues of held packets emptied because those before them were overdue.
+    /// Queues of held packets that were flushed because the packets before them were overdue.
     pub late_flushes: u64,
-    /// Packets of flows for which a switch's table had no room.
+    /// Packets of flows for which a switch's table had no entry.
     pub untracked_packets: u64,
-    /// Packets between switches.
+    /// Packets sent between switches.
     pub messages: u64,
 }
 

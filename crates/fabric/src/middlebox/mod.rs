@@ -1,12 +1,12 @@
-//! Middleboxes: what an external switch, at the edge of a site, does with packets beyond forwarding them.
+//! Middleboxes: functions of an external switch, at the edge of a site, beyond forwarding.
 //!
-//! A switch with a middlebox sees every packet as it comes in and as its transmission begins. It may hold packets in
-//! queues of its own, rewrite them, and emit new ones. What packets carry is opaque to the fabric; a [`Lens`] is all a
-//! middlebox can see of it, and all it can change. Such a switch is simulated strictly in order of time, every service
-//! an event; others do not pay for it.
+//! A switch with a middlebox processes every packet at its arrival and at the begin of its transmission. It may hold
+//! packets in queues of its own, rewrite them, and emit new ones. The contents of packets are opaque to the fabric; a
+//! middlebox reads and changes them only through a [`Lens`]. Such a switch is simulated strictly in order of time,
+//! with every service as an event. Other switches do not pay for it.
 //!
-//! Add one: a file with the algorithm, its configuration and its counts, a field in [`ExternalConfig`] and [`Middlebox`],
-//! and its calls from `run.rs`.
+//! A new middlebox consists of a file with its algorithm, configuration and counters, a field in [`ExternalConfig`]
+//! and [`Middlebox`], and calls in `run.rs`.
 
 mod ndt;
 mod nsf;
@@ -28,14 +28,14 @@ pub(crate) use ndt::{Lane, Ndt, Turn};
 pub(crate) use nsf::Nsf;
 use table::FlowKey;
 
-/// External switches: those that join data centres.
+/// External switches, which join data centres.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalConfig {
-    /// Packet memory shared by all ports of an external switch. Default 512 MB: a pause of 500 us at 400 Gb/s is 25 MB,
-    /// and nothing is paused across the WAN.
+    /// Packet memory that all ports of an external switch share, 64 KB to 4.29 GB. Default 512 MB: a pause of 500 us
+    /// at 400 Gb/s is 25 MB, and by default nothing is paused across the WAN.
     pub buffer: Bytes,
     /// Near-source feedback. Absent: off.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -52,12 +52,12 @@ impl Default for ExternalConfig {
 }
 
 impl ExternalConfig {
-    /// Whether external switches are more than switches.
+    /// Returns true if external switches have a middlebox.
     pub fn has_middlebox(&self) -> bool {
         self.nsf.is_some() || self.ndt.is_some()
     }
 
-    /// Names the first field that is wrong.
+    /// Checks every field, and returns an error with the first one that is out of range.
     pub fn validate(&self, data_classes: usize) -> Result<(), ConfigError> {
         let (low, high) = (Bytes::from_kb(64), Bytes::new(u64::from(u32::MAX)));
         if !(low..=high).contains(&self.buffer) {
@@ -77,66 +77,67 @@ impl ExternalConfig {
     }
 }
 
-/// What a middlebox sees of a packet's content.
+/// View of a packet's content for a middlebox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Data. `flow` tells the flows of a pair of hosts apart.
+    /// A data packet.
     Data {
-        /// Its flow.
+        /// Identifies the flow among those of a pair of hosts.
         flow: u64,
-        /// When it left its host, or whatever was written there since.
+        /// Time at which the packet left its host, or the time stamped into it since.
         sent_at: Time,
     },
-    /// A question that follows the data of its flow through the same queues.
+    /// A probe that follows the data of its flow through the same queues.
     Probe {
-        /// The flow it follows.
+        /// The flow that the probe follows.
         flow: u64,
     },
     /// An acknowledgement of data.
     Ack {
         /// The flow of the data.
         flow: u64,
-        /// The data's `sent_at` as the receiver found it.
+        /// The `sent_at` of the data as the receiver read it.
         echo: Time,
     },
-    /// Anything else.
+    /// Any other content.
     Other,
 }
 
-/// What a middlebox can see of contents of type `P`, and what it can do with them.
+/// Access of a middlebox to contents of type `P`.
 #[derive(Clone, Copy, Debug)]
 pub struct Lens<P> {
-    /// What it sees.
+    /// Returns the view of a content.
     pub look: fn(&P) -> Look,
     /// Writes another `sent_at` into data.
     pub restamp: fn(&mut P, Time),
-    /// The answer to data, to be sent back to its host in place of the receiver.
+    /// Makes the answer to data that is sent back to its host in place of the receiver's.
     pub answer: fn(&P) -> P,
-    /// Bytes of an answer on a link.
+    /// Size of an answer in bytes on a link.
     pub answer_bytes: u32,
 }
 
-/// Times above which a full packet has met a queue, between an external switch and the farthest host of its site.
+/// Delay thresholds, between an external switch and the farthest host of its site, above which a full packet has met
+/// a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Queued {
-    /// From the host to the switch, first bit out to last bit in.
+    /// Delay from the host to the switch, first bit out to last bit in.
     pub there: Duration,
-    /// From the switch to the host, and the acknowledgement back.
+    /// Delay from the switch to the host, and back for the acknowledgement.
     pub round_trip: Duration,
 }
 
-/// Where an external switch stands.
+/// Position of an external switch.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its own site.
+    /// Site of the switch.
     pub site: u32,
-    /// What is long between it and the hosts of its site, where its configuration does not say.
+    /// Default thresholds, for middleboxes that configure none.
     pub queued: Queued,
-    /// The site of each host.
+    /// Site of each host.
     pub of_host: Arc<[u32]>,
 }
 
-/// What the middlebox of a switch has counted. Each part is absent where it is off.
+/// Counters of a switch's middlebox. Each part is `None` if it is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct MiddleboxStats {
     /// Near-source feedback.
@@ -145,10 +146,10 @@ pub struct MiddleboxStats {
     pub ndt: Option<NdtStats>,
 }
 
-/// A box that is certain to be there.
+/// Reason why the middlebox of a marked port exists.
 const BOXED_SWITCH: &str = "ports are marked where their switch has a middlebox";
 
-/// The middleboxes of all switches: by switch; empty where none has one.
+/// Middleboxes of all switches, indexed by switch; empty if no switch has one.
 pub(crate) struct Middleboxes<P> {
     boxes: Vec<Option<Box<Middlebox<P>>>>,
 }
@@ -158,7 +159,7 @@ impl<P: Copy> Middleboxes<P> {
         Middleboxes { boxes: Vec::new() }
     }
 
-    /// Gives a switch a middlebox.
+    /// Attaches a middlebox to a switch.
     pub(crate) fn attach(&mut self, switch: u32, middlebox: Middlebox<P>) {
         let switches = self.boxes.len().max(switch as usize + 1);
         self.boxes.resize_with(switches, || None);
@@ -170,22 +171,22 @@ impl<P: Copy> Middleboxes<P> {
         self.boxes.get(switch as usize)?.as_deref()
     }
 
-    /// The middlebox of a switch that has one.
+    /// Returns the middlebox of a switch that has one.
     fn at(&mut self, switch: u32) -> &mut Middlebox<P> {
         self.boxes[switch as usize].as_mut().expect(BOXED_SWITCH)
     }
 }
 
-/// The middlebox of one switch.
+/// Middlebox of one switch.
 pub(crate) struct Middlebox<P> {
     lens: Lens<P>,
     place: Place,
     first_port: PortId,
-    /// By port of the switch: whether it leads to another site.
+    /// True for each port of the switch that leads to another site.
     wan: Vec<bool>,
     pub(crate) nsf: Option<(Nsf, NsfStats)>,
     pub(crate) ndt: Option<(Ndt, NdtStats)>,
-    /// Emitted and not yet forwarded, with the port of what they answer.
+    /// Answers emitted and not yet forwarded, each with the egress port of the data that it answers.
     outbox: VecDeque<(Time, PortId, Header)>,
 }
 
@@ -231,18 +232,19 @@ impl<P: Copy> Middlebox<P> {
     fn is_local(&self, host: HostId) -> bool {
         self.place.of_host[host.index()] == self.place.site
     }
-    /// From another site to this one.
+    /// Returns true for a packet from another site to this one.
     #[inline]
     fn comes_in(&self, header: &Header) -> bool {
         self.is_local(header.dst()) && !self.is_local(header.src())
     }
-    /// From this site to another one.
+    /// Returns true for a packet from this site to another one.
     #[inline]
     fn goes_out(&self, header: &Header) -> bool {
         self.is_local(header.src()) && !self.is_local(header.dst())
     }
 
-    /// The flow of data, if it is that and whole, and its stamp. A trimmed packet is news of a loss and no data any more.
+    /// Returns the flow and the time stamp of an untrimmed data packet. A trimmed packet reports a loss and is no
+    /// data any more.
     #[inline]
     fn data(&self, header: &Header, content: &P) -> Option<(FlowKey, Time)> {
         if header.trimmed_at().is_some() {
@@ -256,11 +258,11 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// The flow in whose queue a packet waits: that of data, and of what follows it.
+    /// Returns the flow in whose queue a packet waits: a data packet, or a probe that follows data.
     #[inline]
     fn queued(&self, header: &Header, content: &P) -> Option<FlowKey> {
         match (self.lens.look)(content) {
-            // One of the class of acknowledgements overtakes data everywhere.
+            // A probe in the class of acknowledgements overtakes data everywhere.
             Look::Probe { flow } if header.class() > 0 => {
                 Some(FlowKey { src: header.src(), dst: header.dst(), flow })
             }
@@ -268,7 +270,7 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// The flow an acknowledgement is of, if it is one, and the stamp it echoes.
+    /// Returns the flow of an acknowledgement and the time stamp that it echoes.
     #[inline]
     fn ack(&self, header: &Header, content: &P) -> Option<(FlowKey, Time)> {
         match (self.lens.look)(content) {
@@ -277,7 +279,7 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// An acknowledgement leaves the site: what it changes for the controlled queues.
+    /// Handles an acknowledgement that leaves the site. Returns the change of the controlled queues.
     fn on_ack(&mut self, now: Time, header: &Header, content: &P) -> Turn {
         if !self.goes_out(header) {
             return Turn::Nothing;
@@ -289,7 +291,7 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// A packet that the buffer has taken in joins a queue: which.
+    /// Returns the queue that an admitted packet joins.
     fn lane(&mut self, now: Time, egress: PortId, header: &Header, content: &P) -> Lane {
         if self.is_wan(egress) || !self.comes_in(header) {
             return Lane::Normal;
@@ -301,7 +303,7 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// A packet is taken off its queue.
+    /// Records that a packet was removed from its queue.
     fn on_left(&mut self, egress: PortId, header: &Header, content: &P, lane: Lane) {
         if self.is_wan(egress) || !self.comes_in(header) {
             return;
@@ -312,7 +314,7 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
-    /// Transmission begins. The answer to send, if any.
+    /// Handles the begin of a transmission. Returns the answer to send, if any.
     fn on_transmit(
         &mut self,
         start: Time,

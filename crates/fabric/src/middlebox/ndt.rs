@@ -1,5 +1,5 @@
-//! Near-destination throttling (Reflex, section III-D): the external switch of the receiver's site measures the way from
-//! itself to the receiver and back, and keeps flows for which that is long in a queue of their own.
+//! Near-destination throttling (Reflex, section III-D). The external switch of the receiver's site measures the round
+//! trip from itself to the receiver, and keeps flows with a long round trip in a queue of their own.
 
 use pathweave_units::{Duration, Time};
 
@@ -14,27 +14,29 @@ use crate::ring::Ring;
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NdtConfig {
-    /// T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: the
-    /// idle one and six tenths of it, at least eight packets; on the fabric of Reflex 10 us (table I: 10 us).
+    /// T_dst_thresh: round trip from the switch to the receiver above which a flow is congested. Absent: the idle
+    /// round trip plus six tenths of it or eight packets, whichever is more. On the fabric of Reflex that is 10 us
+    /// (table I: 10 us).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub threshold: Option<Duration>,
-    /// N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site. Default 8
-    /// (Reflex, table I).
+    /// N_throttle: number of packets of the normal queue for one of the controlled queue, on each port into the site,
+    /// 1 to 1000000. Default 8 (Reflex, table I).
     pub weight: u32,
-    /// alpha: controlled queues pause while a larger share of the active flows is congested. Default 0.7 (Reflex, table I).
+    /// alpha: largest share of congested flows among the active flows without a pause. Above it the controlled queues
+    /// pause. Above 0, at most 1. Default 0.7 (Reflex, table I).
     pub alpha: f64,
-    /// T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
+    /// T_maxpause: longest duration of a pause, above 0. Default 500 us (Reflex, table I).
     pub max_pause: Duration,
-    /// No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is paused. 4 or
-    /// more keep a few flows from being stopped.
+    /// Number of active flows below which there is no pause. Default 1, the literal reading: one congested flow out
+    /// of one is paused. With 4 or more a few flows are not stopped.
     pub min_active: u32,
-    /// A flow is active for this long after its last packet or acknowledgement. More than `max_pause`. Default 1 ms.
+    /// Time after its last packet or acknowledgement for which a flow is active. More than `max_pause`. Default 1 ms.
     pub active_for: Duration,
-    /// What keeps the packets of a flow in order when it changes queues.
+    /// Order guards: the rule that keeps a flow's packets in order when it changes queues. Default "both".
     pub guards: OrderGuards,
-    /// Flows remembered at most; further ones are not throttled. Default 65536.
+    /// Largest number of flows in the table, 1 to 16777216. Further flows are not throttled. Default 65536.
     pub max_flows: u32,
-    /// A flow not seen for this long is forgotten. More than `active_for`. Default 10 ms.
+    /// Time without a packet after which a flow is removed from the table. More than `active_for`. Default 10 ms.
     pub forget_after: Duration,
 }
 
@@ -54,24 +56,24 @@ impl Default for NdtConfig {
     }
 }
 
-/// What keeps the packets of a flow in order when it changes queues.
+/// Rule that keeps the packets of a flow in order when it changes queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OrderGuards {
-    /// Its packets follow those of its own that wait, whichever queue they are in.
+    /// Packets of a flow join the queue in which packets of the same flow wait.
     #[default]
     Both,
-    /// Only on recovery, out of the controlled queue, as the paper has it: a flow that becomes congested may be
-    /// overtaken by itself.
+    /// Guard recovery only, the change out of the controlled queue, as in the paper. Packets of a flow that becomes
+    /// congested may overtake each other.
     Recovery,
-    /// None.
+    /// No guard.
     Off,
 }
 
 impl NdtConfig {
-    /// Names the first field that is wrong.
+    /// Checks every field, and returns an error with the first one that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if let Some(threshold) = self.threshold.filter(|span| *span == Duration::ZERO) {
             return Err(out_of_range("external.ndt.threshold", threshold, "above 0"));
@@ -100,19 +102,19 @@ impl NdtConfig {
     }
 }
 
-/// Which queue of a port into the site.
+/// Queue of a port into the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     Normal,
     Controlled,
 }
 
-/// What is remembered of a flow.
+/// State of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     congested: bool,
     was_congested: bool,
-    /// Packets that wait in each queue.
+    /// Number of packets that wait in each queue.
     normal: u32,
     controlled: u32,
 }
@@ -130,41 +132,41 @@ impl Flow {
     }
 }
 
-/// A port of the switch.
+/// Controlled queue of one port of the switch.
 pub(crate) struct Queues {
     pub(crate) controlled: Ring<Header>,
-    /// Packets served from the normal queue since the last of the controlled one.
+    /// Packets served from the normal queue since the last one from the controlled queue.
     served: u32,
 }
 
-/// What near-destination throttling has counted.
+/// Counters of near-destination throttling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct NdtStats {
     /// Data packets from other sites.
     pub data_packets: u64,
-    /// Those that went through a controlled queue.
+    /// Data packets that went through a controlled queue.
     pub controlled_packets: u64,
-    /// Acknowledgements that told a round-trip time.
+    /// Acknowledgements that yielded a round-trip time.
     pub samples: u64,
-    /// Those above the threshold.
+    /// Round-trip times above the threshold.
     pub congested_samples: u64,
-    /// Flows that were found congested, each once.
+    /// Flows that were ever found congested.
     pub isolated_flows: u64,
-    /// Packets of recovered flows kept behind their own in the controlled queue.
+    /// Packets of recovered flows that joined the controlled queue to stay in order.
     pub guarded_recovery: u64,
-    /// Packets of congested flows kept behind their own in the normal queue.
+    /// Packets of congested flows that joined the normal queue to stay in order.
     pub guarded_isolation: u64,
     /// Pauses of the controlled queues.
     pub pauses: u64,
-    /// Pauses ended by their longest time.
+    /// Pauses that ended by `max_pause`.
     pub timed_out_pauses: u64,
-    /// Time the controlled queues were paused.
+    /// Total time for which the controlled queues were paused.
     pub paused: Duration,
-    /// Most bytes in the controlled queues.
+    /// Largest number of bytes in the controlled queues.
     pub max_controlled_bytes: u64,
-    /// Packets of flows there was no room for in the table.
+    /// Packets of flows for which the table had no room.
     pub untracked_packets: u64,
-    /// Most flows remembered at a time.
+    /// Largest number of flows in the table.
     pub max_flows: u64,
 }
 
@@ -173,18 +175,18 @@ pub(crate) struct Ndt {
     config: NdtConfig,
     threshold: Duration,
     flows: FlowTable<Flow>,
-    /// Active flows that are congested.
+    /// Number of active flows that are congested.
     congested: u32,
-    /// By port of the switch.
+    /// Queues of each port of the switch.
     pub(crate) queues: Vec<Queues>,
     pub(crate) controlled_bytes: u64,
-    /// Since when the controlled queues are paused.
+    /// Time since which the controlled queues are paused.
     paused_at: Option<Time>,
-    /// When the last pause timed out. Samples of what left before say nothing new.
+    /// Time at which the last pause timed out. Samples of packets that left before it cannot start another pause.
     timed_out_at: Option<Time>,
 }
 
-/// What a sample has changed.
+/// Effect of a sample on the controlled queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Nothing,
@@ -193,7 +195,7 @@ pub(crate) enum Turn {
 }
 
 impl Ndt {
-    /// `queued`: the threshold where none is configured.
+    /// Creates the throttling of a switch. `queued` is the threshold if none is configured.
     pub(crate) fn new(config: &NdtConfig, ports: usize, queued: Duration) -> Self {
         Ndt {
             threshold: config.threshold.unwrap_or(queued),
@@ -211,7 +213,7 @@ impl Ndt {
         self.paused_at.is_some()
     }
 
-    /// When the pause ends, if nothing ends it before.
+    /// Returns the time at which the pause ends at the latest.
     pub(crate) fn resumes_at(&self) -> Option<Time> {
         self.paused_at.map(|at| at + self.config.max_pause)
     }
@@ -228,7 +230,7 @@ impl Ndt {
         Some(at)
     }
 
-    /// A data packet from another site joins a queue.
+    /// Chooses the queue of a data packet from another site.
     pub(crate) fn on_data(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> Lane {
         stats.data_packets += 1;
         let Some(at) = self.touch(now, key, stats) else {
@@ -252,18 +254,18 @@ impl Ndt {
         lane
     }
 
-    /// It leaves the queue again.
+    /// Records that a data packet has left its queue.
     pub(crate) fn on_left(&mut self, key: &FlowKey, lane: Lane) {
         let Some(at) = self.flows.find(key) else { return };
         let flow = self.flows.state(at);
-        // A flow that was not tracked when its packet came counts fewer than leave.
+        // A flow that was untracked when its packet arrived counts fewer packets than leave.
         match lane {
             Lane::Normal => flow.normal = flow.normal.saturating_sub(1),
             Lane::Controlled => flow.controlled = flow.controlled.saturating_sub(1),
         }
     }
 
-    /// An acknowledgement passes whose data left here at `left_at`.
+    /// Handles an acknowledgement whose data left this switch at `left_at`.
     pub(crate) fn on_ack(&mut self, now: Time, left_at: Time, key: FlowKey, stats: &mut NdtStats) -> Turn {
         let Some(at) = self.touch(now, key, stats) else { return Turn::Nothing };
         let congested = now.saturating_since(left_at) > self.threshold;
@@ -295,12 +297,12 @@ impl Ndt {
         }
     }
 
-    /// After a pause that timed out, what left before its end must not begin the next one.
+    /// Returns true for a sample that left before the end of a timed-out pause. It must not begin the next pause.
     fn is_stale(&self, now: Time, left_at: Time) -> bool {
         self.timed_out_at.is_some_and(|at| left_at < at && now < at + self.config.max_pause)
     }
 
-    /// The pause has lasted its longest time.
+    /// Ends a pause that has lasted its longest time.
     pub(crate) fn time_out(&mut self, now: Time, stats: &mut NdtStats) {
         let since = self.paused_at.take().expect("a pause that timed out");
         stats.paused += now - since;
@@ -308,7 +310,8 @@ impl Ndt {
         self.timed_out_at = Some(now);
     }
 
-    /// Which queue of a port is served, given which have something to send.
+    /// Returns the queue of a port that is served next. `normal` and `controlled` are true if that queue has packets
+    /// to send.
     pub(crate) fn next_lane(&mut self, port: usize, normal: bool, controlled: bool) -> Lane {
         let queues = &mut self.queues[port];
         let throttled = queues.served >= self.config.weight;
@@ -320,7 +323,7 @@ impl Ndt {
         Lane::Normal
     }
 
-    /// A port's normal queue has run dry.
+    /// Records that a port's normal queue is empty.
     pub(crate) fn drained(&mut self, port: usize) {
         self.queues[port].served = 0;
     }
@@ -335,7 +338,7 @@ mod tests {
         FlowKey { src: HostId(16), dst: HostId(0), flow }
     }
 
-    /// Table I.
+    /// The parameters of table I.
     fn printed() -> NdtConfig {
         NdtConfig { threshold: Some(Duration::from_us(10)), ..NdtConfig::default() }
     }
@@ -352,7 +355,7 @@ mod tests {
         fn data(&mut self, at_us: u64, flow: u64) -> Lane {
             self.ndt.on_data(Time::from_us(at_us), key(flow), &mut self.stats)
         }
-        /// An acknowledgement with this round-trip time.
+        /// Feeds an acknowledgement with this round-trip time.
         fn ack(&mut self, at_us: u64, flow: u64, rtt_us: u64) -> Turn {
             let now = Time::from_us(at_us);
             self.ndt.on_ack(now, now - Duration::from_us(rtt_us), key(flow), &mut self.stats)
@@ -369,7 +372,7 @@ mod tests {
         }
         assert!((0..20).all(|_| bench.ndt.next_lane(0, false, true) == Lane::Controlled));
         assert!((0..20).all(|_| bench.ndt.next_lane(0, true, false) == Lane::Normal));
-        // Its turn has come up meanwhile, and is not lost.
+        // The turn of the controlled queue has come meanwhile, and is not lost.
         assert_eq!(bench.ndt.next_lane(0, true, true), Lane::Controlled);
     }
 
@@ -409,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Ten active flows, `n` of which are congested one after the other; what the last one changed.
+    /// Makes `n` of ten active flows congested, one after the other. Returns the effect of the last one.
     fn congest(bench: &mut Bench, n: u64) -> Turn {
         for flow in 0..10 {
             bench.ack(100, flow, 7);
@@ -437,7 +440,7 @@ mod tests {
         assert_eq!(end, Time::from_us(601));
         bench.ndt.time_out(end, &mut bench.stats);
         assert!(!bench.ndt.is_paused());
-        // Left before the end of the pause.
+        // The packet left before the end of the pause.
         assert_eq!(bench.ack(610, 0, 20), Turn::Nothing);
         assert_eq!(bench.ack(630, 0, 20), Turn::Pause);
         assert_eq!(bench.stats.timed_out_pauses, 1);
@@ -459,7 +462,7 @@ mod tests {
         bench.ack(101, 2, 20);
         bench.ack(1_102, 3, 7);
         assert_eq!((bench.ndt.flows.active(), bench.ndt.congested), (1, 0));
-        // Congested still, when it comes back.
+        // The flow is still congested when it returns.
         bench.data(1_103, 2);
         assert_eq!((bench.ndt.flows.active(), bench.ndt.congested), (2, 1));
     }

@@ -1,5 +1,5 @@
-//! Near-source feedback (Reflex, section III-C): the external switch of the sender's site watches how long data takes to
-//! get that far, and while that is long answers some of it in place of the far end.
+//! Near-source feedback (Reflex, section III-C). The external switch of the sender's site measures the delay of data
+//! from its host. While the delay is long, the switch answers some of the data in place of the receiver.
 
 use pathweave_units::{Duration, Time};
 
@@ -12,23 +12,23 @@ use crate::config_error::{ConfigError, out_of_range};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsfConfig {
-    /// T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: the idle
-    /// time and six tenths of it, at least eight packets; on the fabric of Reflex 5.2 us (table I: 5 us).
+    /// T_src_thresh: delay from the NIC to the WAN port above which data is hot. Absent: the idle delay plus six
+    /// tenths of it or eight packets, whichever is more. On the fabric of Reflex that is 5.2 us (table I: 5 us).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub threshold: Option<Duration>,
-    /// T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its threshold, for
-    /// TIMELY; 3 us for Swift).
+    /// T_interval: shortest time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us for TIMELY, as
+    /// its threshold; 3 us for Swift).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub interval: Option<Duration>,
-    /// N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
+    /// N_cool: number of answers to a flow after it has cooled down. Default 5 (Reflex, table I).
     pub cooling: u32,
-    /// What `cooling` counts.
+    /// Events that `cooling` counts: answers or packets. Default "answers".
     pub cool_mode: CoolMode,
-    /// Flows remembered at most; further ones get no answers. Default 65536.
+    /// Largest number of flows in the table, 1 to 16777216. Further flows get no answers. Default 65536.
     pub max_flows: u32,
-    /// A flow not seen for this long is forgotten. Default 10 ms.
+    /// Time without a packet after which a flow is removed from the table, above 0. Default 10 ms.
     pub forget_after: Duration,
-    /// How far the clock of the switch is ahead of those of the hosts: the time to get there is measured with both.
+    /// Lead of the switch's clock over the clocks of the hosts. The delay from the host is measured with both clocks.
     /// Default 0.
     pub clock_ahead: Duration,
 }
@@ -47,21 +47,21 @@ impl Default for NsfConfig {
     }
 }
 
-/// What cooling down counts.
+/// Events that cooling down counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CoolMode {
-    /// Answers, spaced as ever, so that the sender sees the delay fall.
+    /// Answers, at the same intervals as before, so that the sender sees the delay fall.
     #[default]
     Answers,
-    /// Packets, each answered, as the paper has it: at 100 Gb/s all within 0.4 us.
+    /// Packets, each of which is answered, as in the paper. At 100 Gb/s all leave within 0.4 us.
     Literal,
 }
 
 impl NsfConfig {
-    /// Names the first field that is wrong.
+    /// Checks every field, and returns an error with the first one that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let spans = [
             ("external.nsf.threshold", self.threshold),
@@ -87,17 +87,17 @@ enum Heat {
     Cooling,
 }
 
-/// What is remembered of a flow.
+/// State of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     heat: Heat,
     answered: Time,
-    /// Answers still to come while cooling.
+    /// Answers still to be sent while cooling.
     left: u32,
 }
 
 impl Flow {
-    /// A data packet leaves for the WAN. Whether it is answered.
+    /// Handles a data packet that leaves for the WAN. Returns true if it is to be answered.
     fn on_data(&mut self, now: Time, hot: bool, interval: Duration, config: &NsfConfig) -> bool {
         let due = now.saturating_since(self.answered) >= interval;
         let answer = match (self.heat, hot) {
@@ -140,25 +140,25 @@ pub(crate) struct Nsf {
     flows: FlowTable<Flow>,
 }
 
-/// What near-source feedback has counted.
+/// Counters of near-source feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct NsfStats {
     /// Data packets to other sites.
     pub data_packets: u64,
-    /// Those that took longer than the threshold.
+    /// Data packets with a delay above the threshold.
     pub hot_packets: u64,
     /// Answers sent.
     pub answers: u64,
-    /// Answers there was no room for in the buffer.
+    /// Answers that did not fit in the buffer.
     pub answers_lost: u64,
-    /// Packets of flows there was no room for in the table.
+    /// Packets of flows for which the table had no room.
     pub untracked_packets: u64,
-    /// Most flows remembered at a time.
+    /// Largest number of flows in the table.
     pub max_flows: u64,
 }
 
 impl Nsf {
-    /// `queued`: the threshold where none is configured.
+    /// Creates the feedback of a switch. `queued` is the threshold if none is configured.
     pub(crate) fn new(config: &NsfConfig, queued: Duration) -> Self {
         let threshold = config.threshold.unwrap_or(queued);
         Nsf {
@@ -169,7 +169,8 @@ impl Nsf {
         }
     }
 
-    /// A data packet that left its host at `sent_at` leaves for the WAN. Whether it is to be answered.
+    /// Handles a data packet, sent by its host at `sent_at`, that leaves for the WAN. Returns true if it is to be
+    /// answered.
     pub(crate) fn on_data(&mut self, now: Time, sent_at: Time, key: FlowKey, stats: &mut NsfStats) -> bool {
         stats.data_packets += 1;
         let took = now.saturating_since(sent_at) + self.config.clock_ahead;
@@ -192,10 +193,10 @@ mod tests {
     use super::*;
     use pathweave_units::HostId;
 
-    /// What the fabric of Reflex has where nothing is configured.
+    /// Default threshold on the fabric of Reflex.
     const QUEUED: Duration = Duration::from_ps(5_203_200);
 
-    /// Table I, for TIMELY.
+    /// The parameters of table I for TIMELY.
     fn printed() -> NsfConfig {
         let five = Some(Duration::from_us(5));
         NsfConfig { threshold: five, interval: five, ..NsfConfig::default() }
@@ -205,7 +206,8 @@ mod tests {
         FlowKey { src: HostId(0), dst: HostId(16), flow: 7 }
     }
 
-    /// Feeds packets `gap_ns` apart, each of which took so many nanoseconds; which of them were answered.
+    /// Feeds packets `gap_ns` apart, with delays of `took_ns` nanoseconds. Returns true for each packet that was
+    /// answered.
     fn answered(config: &NsfConfig, gap_ns: u64, took_ns: &[u64]) -> Vec<bool> {
         let (mut nsf, mut stats) = (Nsf::new(config, QUEUED), NsfStats::default());
         let times = (0..).map(|n| Time::from_us(100) + Duration::from_ns(gap_ns * n));
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!((flow.heat, flow.left), (Heat::Cooling, 3));
         flow.on_data(at(3), true, Duration::from_us(5), &config);
         assert_eq!(flow.heat, Heat::Active);
-        // Too early for an answer: armed with all five.
+        // Too early for an answer: all five remain.
         flow.on_data(at(3) + Duration::from_ns(84), false, Duration::from_us(5), &config);
         assert_eq!((flow.heat, flow.left), (Heat::Cooling, 5));
     }

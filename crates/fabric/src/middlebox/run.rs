@@ -1,4 +1,4 @@
-//! A switch with a middlebox, through a window: everything in order of time, every service an event.
+//! Simulation of a switch with a middlebox through a window: everything in order of time, every service an event.
 
 use pathweave_units::Time;
 
@@ -11,7 +11,7 @@ use crate::ring::Ring;
 use crate::transit::Transit;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Makes a switch an external one with a middlebox.
+    /// Attaches a middlebox to an external switch.
     pub(crate) fn attach_middlebox(
         &mut self,
         switch: u32,
@@ -26,7 +26,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.middleboxes.attach(switch, Middlebox::new(config, lens, place, ports.start, wan));
     }
 
-    /// When something happens at the switch next, but for arrivals.
+    /// Returns the time of the next event of the switch other than an arrival.
     pub(crate) fn next_boxed(&self, switch: u32) -> Time {
         let ports = self.switches.each[switch as usize].ports();
         let service = self.lines.next_service(ports).map_or(Time::MAX, |(due, _)| due);
@@ -38,7 +38,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         ndt.and_then(|(ndt, _)| ndt.resumes_at()).unwrap_or(Time::MAX)
     }
 
-    /// Executes everything due up to `until`, in order of time and port.
+    /// Executes all events due up to `until`, in order of time and port.
     pub(crate) fn serve_boxed(&mut self, until: Time, switch: u32) {
         let ports = self.switches.each[switch as usize].ports();
         loop {
@@ -58,10 +58,10 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// Sends what the middlebox has emitted.
+    /// Forwards the answers that the middlebox has emitted.
     fn post_answers(&mut self, switch: u32) {
         while let Some((at, ingress, header)) = self.middleboxes.at(switch).outbox.pop_front() {
-            // It counts as having come in by the port it answers for.
+            // An answer counts as having arrived by the egress port of its data.
             let header = header.with_ingress(ingress);
             let before = self.contents.alive();
             self.forward_boxed(at, switch, &header);
@@ -98,7 +98,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// As in any switch, but that the middlebox sees what leaves.
+    /// Enqueues a packet as in any switch, but reports transmissions to the middlebox.
     fn enqueue_normal(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.lines.ports[id as usize];
         let mut room = None;
@@ -128,7 +128,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.advance(now, id);
     }
 
-    /// Every service of a port with a middlebox that begins up to `now`.
+    /// Executes every service of a port with a middlebox that begins up to `now`.
     pub(crate) fn serve_boxed_port(&mut self, now: Time, id: PortId) {
         while self.lines.ports[id as usize].serves_by(now).is_some() {
             self.serve_boxed_port_once(id);
@@ -143,7 +143,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let normal = eligible & !CONTROLLED;
         let made = self.middleboxes.at(switch);
         let mut lane = Lane::Normal;
-        // Control comes before both queues.
+        // Control packets precede both queues.
         if let (Some((ndt, _)), true) = (&mut made.ndt, normal & 1 == 0) {
             lane = ndt.next_lane(index, normal != 0, eligible & CONTROLLED != 0);
         }
@@ -178,7 +178,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             let bytes = made.lens.answer_bytes;
             let back = Header::new(header.dst(), header.src(), header.path(), bytes, 0, false);
             made.outbox.push_back((start, id, back.with_content(self.contents.insert(answer))));
-            // Where this service was not one of a window, the next one must send it.
+            // If this service was not part of a window, the next window must send the answer.
             let due = self.lines.wires.due_of_switch(switch);
             *due = start.min(*due);
         }
@@ -199,13 +199,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             if !queues.controlled.is_empty() {
                 let port = &mut self.lines.ports[id as usize];
                 port.backlog |= CONTROLLED;
-                // It could not be served before this instant.
+                // The queue could not be served before this instant.
                 port.tx_free = port.tx_free.max(now);
             }
         }
     }
 
-    /// The middlebox of a port that has one hears that this packet, the newest of its queue, was taken out of it.
+    /// Reports to the port's middlebox, if it has one, that the newest packet of the queue was removed from it.
     pub(crate) fn note_taken_out(&mut self, id: PortId, header: &Header) {
         let port = &self.lines.ports[id as usize];
         if port.is(BOXED) {
@@ -214,8 +214,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// What waits in a port's controlled queue goes to the end of its class's queue; flows forget what waits there. For
-    /// who is about to drop it all.
+    /// Moves the packets of a port's controlled queue to the end of the queue of their class, and clears the counts
+    /// of their flows. Precedes the loss of all packets of the port.
     pub(crate) fn give_up_controlled(&mut self, id: PortId) {
         let port = &mut self.lines.ports[id as usize];
         let switch = port.node - self.lines.wires.hosts;
@@ -239,7 +239,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
     }
 
-    /// What waits in a port's controlled queue.
+    /// Iterates over the packets in a port's controlled queue.
     pub(crate) fn controlled(&self, id: PortId) -> impl Iterator<Item = &Header> {
         let made = self.lines.switch_of(id).and_then(|switch| self.middleboxes.get(switch));
         let ndt = made.and_then(|made| made.ndt.as_ref().map(|(ndt, _)| (ndt, made.first_port)));

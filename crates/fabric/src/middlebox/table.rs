@@ -1,4 +1,4 @@
-//! What a middlebox remembers of flows: bounded, forgotten with age, every operation in constant time.
+//! Flow table of a middlebox: bounded, with expiry by age, and constant time for every operation.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,11 +10,12 @@ use pathweave_units::{Duration, HostId, Time, mix64};
 pub(crate) struct FlowKey {
     pub(crate) src: HostId,
     pub(crate) dst: HostId,
-    /// What tells the flows of a pair of hosts apart.
+    /// Identifies the flow among those of a pair of hosts.
     pub(crate) flow: u64,
 }
 
-/// Without a random seed: nothing may depend on chance. No iteration, so no order can show either.
+/// A hasher without a random seed, so that runs are reproducible. The map is never iterated, so its order has no
+/// effect.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -38,31 +39,31 @@ const NONE: u32 = u32::MAX;
 struct Entry<S> {
     key: FlowKey,
     seen: Time,
-    /// Towards older and younger entries.
+    /// Next older and next younger entry.
     older: u32,
     younger: u32,
     active: bool,
     state: S,
 }
 
-/// States of flows, in order of when each was last seen.
+/// States of flows, ordered by the time of their last packet.
 pub(crate) struct FlowTable<S> {
     index: HashMap<FlowKey, u32, BuildHasherDefault<Mix>>,
     entries: Vec<Entry<S>>,
     free: Vec<u32>,
     oldest: u32,
     youngest: u32,
-    /// The oldest of the active ones; all younger ones are active.
+    /// Oldest active entry; all younger entries are active.
     first_active: u32,
     active: u32,
     most: u32,
     forget_after: Duration,
 }
 
-/// A flow that was found or made.
+/// A flow that was found or created.
 pub(crate) struct Touched {
     pub(crate) at: u32,
-    /// It was not active before.
+    /// True if the flow was not active before.
     pub(crate) woke: bool,
 }
 
@@ -84,7 +85,7 @@ impl<S: Default> FlowTable<S> {
     pub(crate) fn len(&self) -> u32 {
         self.index.len() as u32
     }
-    /// Flows seen of late: those that [`FlowTable::fall_asleep`] has not returned since.
+    /// Returns the number of active flows: those seen since [`FlowTable::fall_asleep`] last returned them.
     pub(crate) fn active(&self) -> u32 {
         self.active
     }
@@ -95,8 +96,8 @@ impl<S: Default> FlowTable<S> {
         self.index.get(key).copied()
     }
 
-    /// Takes note that a flow was seen. `None` if it is not known and there is no room: the table is full and its oldest
-    /// flow is active or not `idle`.
+    /// Records a packet of a flow. Returns `None` if the flow is unknown and there is no room: the table is full, and
+    /// its oldest flow is active or not `idle`.
     pub(crate) fn touch(&mut self, now: Time, key: FlowKey, idle: impl Fn(&S) -> bool) -> Option<Touched> {
         self.forget(now, &idle);
         if let Some(at) = self.find(&key) {
@@ -124,7 +125,7 @@ impl<S: Default> FlowTable<S> {
         Some(Touched { at, woke: true })
     }
 
-    /// The next flow not seen for longer than `span`, which from now on is not active.
+    /// Deactivates and returns the next flow that was not seen for longer than `span`.
     pub(crate) fn fall_asleep(&mut self, now: Time, span: Duration) -> Option<&mut S> {
         let at = self.first_active;
         if at == NONE || now.saturating_since(self.entries[at as usize].seen) <= span {
@@ -218,7 +219,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map that is searched through.
+        /// Compares with a map that is searched linearly.
         #[test]
         fn behaves_like_a_map_with_ages(steps in prop::collection::vec((0u64..12, 0u64..20), 1..200)) {
             let mut table = FlowTable::<u64>::new(100, AGE);

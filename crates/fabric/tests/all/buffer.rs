@@ -1,4 +1,4 @@
-//! The shared buffer without pausing: drop-tail with a dynamic threshold.
+//! Shared buffer without PFC: drop-tail with a dynamic threshold.
 
 use crate::support::{Net, control, data, plain, ps, star};
 use pathweave_fabric::DropReason;
@@ -9,7 +9,8 @@ fn buffer(bytes: u64, alpha: f64) -> SwitchConfig {
     SwitchConfig { buffer: Bytes::new(bytes), egress_alpha: alpha, ..plain() }
 }
 
-/// Ids of lost packets when hosts 0 and 1 send `each` packets of 1000 B to host 2: ids below `each` are host 0's.
+/// Returns the ids of lost packets when hosts 0 and 1 send `each` packets of 1000 B to host 2. Ids below `each` are
+/// host 0's.
 fn lost_of_two_to_one(config: &SwitchConfig, each: u32) -> Vec<u32> {
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), config, 1);
     net.send_many(Time::ZERO, each, data(0, 2, 1_000));
@@ -23,16 +24,17 @@ fn lost_of_two_to_one(config: &SwitchConfig, each: u32) -> Vec<u32> {
 
 #[test]
 fn the_threshold_by_hand() {
-    // The k-th pair finds k-2 packets waiting (see the marking tests). With alpha 1 a queue of q is given a packet
-    // while q + 1 <= (20 - q), so while q <= 9: ten packets at most. The first of pair 11 finds 9, its second finds
-    // 10 and is lost. From then on one leaves and one comes in at each instant: host 0's comes in, host 1's is lost.
+    // The k-th pair finds k-2 packets waiting (see the marking tests). With alpha 1 a queue of q admits a packet
+    // while q + 1 <= 20 - q, that is while q <= 9: ten packets at most. The first packet of pair 11 finds 9; the
+    // second finds 10 and is lost. From then on one packet leaves and one enters at each instant: host 0's enters,
+    // host 1's is lost.
     let lost = lost_of_two_to_one(&buffer(20_000, 1.0), 20);
     assert_eq!(lost, (20 + 10..40).collect::<Vec<u32>>());
 }
 
 #[test]
 fn a_smaller_alpha_leaves_more_free() {
-    // alpha 1/4: q + 1 <= (20 - q)/4 holds while q <= 3.2: four packets. The second of pair 5 finds 4.
+    // alpha 1/4: q + 1 <= (20 - q)/4 holds while q <= 3.2: four packets. The second packet of pair 5 finds 4.
     let lost = lost_of_two_to_one(&buffer(20_000, 0.25), 20);
     assert_eq!(lost[0], 20 + 4);
     assert_eq!(lost.len(), 16);
@@ -40,7 +42,7 @@ fn a_smaller_alpha_leaves_more_free() {
 
 #[test]
 fn a_large_alpha_fills_the_buffer_to_the_last_byte() {
-    // alpha 1024: only the memory itself limits. 20 packets fit: the second of pair 21 finds 20.
+    // alpha 1024: only the memory limits. 20 packets fit: the second packet of pair 21 finds 20.
     let lost = lost_of_two_to_one(&buffer(20_000, 1024.0), 30);
     assert_eq!(lost[0], 30 + 20);
     let lost = lost_of_two_to_one(&buffer(20_999, 1024.0), 30);
@@ -51,9 +53,9 @@ fn a_large_alpha_fills_the_buffer_to_the_last_byte() {
 
 #[test]
 fn ports_share_the_memory() {
-    // Hosts 0 and 1 to 2 as above, hosts 3 and 4 to 5 with their first packets 1 ps later; alpha 1, 30 packets.
-    // Alone a queue grows to q + 1 <= 30 - q: 15. Together: q + 1 <= 30 - 2q: 9.67, so 10 packets; the queue that
-    // asks first at an instant finds the other one at its last length.
+    // Hosts 0 and 1 send to 2 as above. Hosts 3 and 4 send to 5, with their first packets 1 ps later. alpha 1, memory
+    // for 30 packets. Alone a queue grows while q + 1 <= 30 - q: to 15. Together q + 1 <= 30 - 2q, q <= 9.67: 10
+    // packets. The queue that is served first at an instant finds the other one at its previous length.
     let mut net = Net::<2>::new(6, 1, &star(6, 100, 1_000), &buffer(30_000, 1.0), 1);
     for (start, sender, receiver) in [(0, 0, 2), (0, 1, 2), (1, 3, 5), (1, 4, 5)] {
         net.send_many(ps(start), 40, data(sender, receiver, 1_000));
@@ -67,7 +69,7 @@ fn ports_share_the_memory() {
 
 #[test]
 fn control_may_use_what_data_may_not() {
-    // A threshold of next to nothing: every data packet that would wait is lost, no control packet is.
+    // A threshold near zero: every data packet that would wait is lost, and no control packet is.
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &buffer(100_000, 0.001), 1);
     net.send_many(Time::ZERO, 20, data(0, 2, 1_000));
     net.send_many(Time::ZERO, 20, control(1, 2, 1_000));

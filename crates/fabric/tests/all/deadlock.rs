@@ -1,4 +1,4 @@
-//! Pause cycles that never end, and heavy load that only looks like one.
+//! Pause cycles that never end, and heavy load that only resembles them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Time};
 
 const STORM: Duration = Duration::from_ms(100);
 
-/// Looks every 100 us until there is trouble or nothing left to do.
+/// Runs the PFC watch every 100 us until it reports a failure or all packets are delivered or lost.
 fn watch<const C: usize>(net: &mut Net<C>, storm_after: Duration) -> Option<(Time, PfcTrouble)> {
     let mut watch = PfcWatch::default();
     let mut now = Time::ZERO;
@@ -26,8 +26,8 @@ fn watch<const C: usize>(net: &mut Net<C>, storm_after: Duration) -> Option<(Tim
     None
 }
 
-/// Every host of a ring sends two switches on, clockwise only: each ring link is asked for twice its rate, and what
-/// a link holds waits for the next link.
+/// Every host of a ring sends to the host two switches further, clockwise only. Each ring link gets twice its rate,
+/// and the packets on a link wait for the next link.
 fn ring_net(n: u32) -> Net<2> {
     let cables = ring(n, 100, 1_000);
     let map = PortMap::new(2 * n, &cables);
@@ -48,12 +48,12 @@ fn a_ring_deadlocks_and_the_cycle_is_named() {
         let expected: BTreeSet<u32> = (0..n).map(|i| net.port(n + i, n + (i + 1) % n)).collect();
         assert_eq!(cycle.iter().copied().collect::<BTreeSet<u32>>(), expected);
         assert_eq!(cycle.len(), n as usize);
-        // In order: each waits for the next.
+        // In order: each port waits for the next.
         for (i, &port) in cycle.iter().enumerate() {
             let next = cycle[(i + 1) % cycle.len()];
             assert_eq!(net.fabric.ends(port).1, net.fabric.ends(next).0);
         }
-        // It is real: nothing moves any more.
+        // The deadlock is real: nothing moves any more.
         let done = net.delivered.len();
         net.run_until(now + Duration::from_ms(5));
         assert_eq!(net.delivered.len(), done);
@@ -94,7 +94,8 @@ fn a_deadlock_ends_when_a_link_of_the_cycle_fails() {
 
 #[test]
 fn heavy_incast_is_no_deadlock() {
-    // 31 to 1 through four leaves and two spines, pausing all the way for 4 ms; the watch looks 40 times.
+    // 31 hosts send to one through four leaves and two spines. Pauses occur on all tiers for 4 ms, and the watch
+    // looks 40 times.
     let mut net =
         Net::<2>::new(32, 6, &leaf_spine(4, 8, 2, 100, 1_000), &lossless(300_000, 0.125, 60_000, 10, 1), 1);
     for sender in 0..31 {
@@ -109,7 +110,7 @@ fn heavy_incast_is_no_deadlock() {
 
 #[test]
 fn crossing_incasts_are_no_deadlock() {
-    // Every host is a victim of every other: pauses everywhere, in both directions of every link.
+    // Every host is congested by every other: pauses everywhere, in both directions of every link.
     let mut net =
         Net::<2>::new(16, 6, &leaf_spine(4, 4, 2, 100, 1_000), &lossless(100_000, 0.125, 60_000, 6, 1), 1);
     for sender in 0..16 {
@@ -136,7 +137,7 @@ fn a_storm_is_reported_when_it_has_lasted() {
     });
     net.send(ps(60_000_000), data(1, 2, 1_000));
     let trouble = watch(&mut net, Duration::from_us(1_000));
-    // On at 50 us; the look at 1,100 us is the first that sees a millisecond.
+    // The storm begins at 50 us. The look at 1,100 us is the first that finds a pause of a millisecond.
     assert_eq!(
         trouble,
         Some((ps(1_100_000_000), PfcTrouble::Storm(net.port(3, 2), Duration::from_us(1_050))))
@@ -145,7 +146,7 @@ fn a_storm_is_reported_when_it_has_lasted() {
 
 #[test]
 fn a_storm_that_backs_up_is_blamed_on_its_source() {
-    // Host 2 storms; host 0, which sends to it, is paused by the switch later. The storm is older at host 2's port.
+    // Host 2 storms. The switch later pauses host 0, which sends to host 2. The pause at host 2's port is older.
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &lossless(100_000, 0.125, 60_000, 3, 1), 1);
     net.send_many(Time::ZERO, 5_000, data(0, 2, 1_000));
     net.at(ps(10_000_000), |net, now| {

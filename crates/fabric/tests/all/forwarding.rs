@@ -1,4 +1,4 @@
-//! Load balancing in switches: what each kind does, by hand.
+//! Load balancing in switches: the behaviour of each kind, computed by hand.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ fn balancing(kind: Forwarding) -> SwitchConfig {
     config
 }
 
-/// Packets each uplink of leaf 0 has sent.
+/// Returns the number of packets that each uplink of a leaf has sent.
 fn uplinks(net: &Net<2>, leaf: u32, spines: std::ops::Range<u32>) -> Vec<u64> {
     spines.map(|spine| net.fabric.stats(net.port(leaf, spine)).tx_packets).collect()
 }
 
-/// Two leaves with two hosts each and four spines: nodes 0..4, 4..6, 6..10.
+/// Two leaves with two hosts each, and four spines: nodes 0..4, 4..6, 6..10.
 fn four_ways(kind: Forwarding) -> Net<2> {
     Net::new(4, 6, &leaf_spine(2, 2, 4, 100, 500), &balancing(kind), 7)
 }
@@ -39,7 +39,7 @@ fn a_hash_keeps_a_flow_together_and_random_spraying_spreads_it() {
 #[test]
 fn letflow_moves_a_flow_at_a_gap_and_only_there() {
     let mut net = four_ways(Forwarding::LetFlow);
-    // A packet each 40 us, below the gap of 50 us: one flowlet. Then one each 60 us: a flowlet each.
+    // A packet every 40 us, below the gap of 50 us: one flowlet. Then one every 60 us: a flowlet each.
     for n in 0..50 {
         net.send(ps(n * 40_000_000), data(0, 2, 1_000));
     }
@@ -52,9 +52,9 @@ fn letflow_moves_a_flow_at_a_gap_and_only_there() {
     net.run();
     assert_eq!(net.fabric.forwarding().flowlets, 201);
     let sent = uplinks(&net, 4, 6..10);
-    // A quarter of 200 each, and the 50 of the first flowlet on one of them.
+    // A quarter of 200 on each uplink, and the 50 of the first flowlet on one of them.
     assert!(sent.iter().all(|n| (30..=120).contains(n)), "{sent:?}");
-    // Three in four choices are another port.
+    // Three choices in four are another port.
     assert!((120..=180).contains(&net.fabric.forwarding().reroutes));
 }
 
@@ -69,7 +69,7 @@ fn letflow_leaves_a_port_that_routing_has_taken_away() {
     let dead = cables.iter().position(|c| (c.a, c.b) == (4, taken)).expect("its cable");
     let routes = net.routes_without(&[dead]);
     net.fabric.set_routes(routes);
-    // Within the gap, so still the same flowlet.
+    // Within the gap, so the packet belongs to the same flowlet.
     net.send(ps(20_000_000), data(0, 2, 1_000));
     net.run();
     assert_eq!(net.fabric.stats(net.port(4, taken)).tx_packets, 1);
@@ -79,7 +79,7 @@ fn letflow_leaves_a_port_that_routing_has_taken_away() {
 
 #[test]
 fn drill_fills_the_emptier_queue() {
-    // Leaf 4 has uplinks to spines 6 and 7 of 100 Gb/s and 25 Gb/s; hosts send at 100 Gb/s together with host 1.
+    // Leaf 4 has uplinks of 100 Gb/s to spine 6 and 25 Gb/s to spine 7. Hosts 0 and 1 send at 100 Gb/s each.
     let mut cables = leaf_spine(2, 2, 2, 100, 500);
     let slow = cables.iter().position(|c| (c.a, c.b) == (4, 7)).expect("a cable");
     cables[slow] = cable(4, 7, 25, 500);
@@ -90,15 +90,16 @@ fn drill_fills_the_emptier_queue() {
     net.send_many(Time::ZERO, 400, data(1, 3, 1_000));
     net.run();
     let sent = uplinks(&net, 4, 6..8);
-    // 200 Gb/s come, 125 Gb/s leave: queues stay level, so that each link sends what its rate lets it: 4 to 1 while both
-    // are busy (600 to 150 of 800), and what is queued in the end, half of it each (about 150 packets each).
+    // 200 Gb/s arrive and 125 Gb/s leave. The queues stay equal, so each link sends in proportion to its rate: 4 to 1
+    // while both are busy (600 to 150 of 800 packets). In the end each sends the half of what is queued (about 150
+    // packets each).
     assert!((450..=640).contains(&sent[0]), "{sent:?}");
     let queues: Vec<u64> = (6..8).map(|spine| net.fabric.stats(net.port(4, spine)).max_queue_bytes).collect();
     assert!(queues[0].abs_diff(queues[1]) <= 3_000, "{queues:?}");
 }
 
-/// What each uplink of leaf 4 has sent under DRILL, by seed, with uplinks of 50 Gb/s: a packet takes 160 ns there and 80 ns from
-/// its host.
+/// Returns the number of packets that each uplink of leaf 4 has sent under DRILL, for each seed. Uplinks have 50
+/// Gb/s: a packet takes 160 ns there, and 80 ns from its host.
 fn drilled(variant: DrillVariant, packets: &[(u64, Packet)]) -> Vec<Vec<u64>> {
     let mut cables = leaf_spine(2, 2, 4, 100, 500);
     for cable in cables.iter_mut().filter(|cable| cable.a == 4) {
@@ -115,33 +116,34 @@ fn drilled(variant: DrillVariant, packets: &[(u64, Packet)]) -> Vec<Vec<u64>> {
     (0..20).map(of_seed).collect()
 }
 
-/// conweave-ns3: the memory is kept where others are as good, and the packet being sent is no part of a queue.
+/// The variant of conweave-ns3 keeps its memory if other ports are equally good, and ignores the packet in
+/// transmission.
 #[test]
 fn drill_of_conweave_ns3_keeps_to_a_port_until_something_waits_there() {
     let both = |packets: &[(u64, Packet)]| {
         [DrillVariant::ConweaveNs3, DrillVariant::Published].map(|variant| drilled(variant, packets))
     };
     let together = |sent: &[u64], packets: u64| sent.contains(&packets);
-    // One each microsecond: all queues are empty, and all are as good.
+    // One packet a microsecond: all queues are empty and equally good.
     let seldom: Vec<(u64, Packet)> = (0..20).map(|n| (n * 1_000, data(0, 2, 1_000))).collect();
     let [kept, left] = both(&seldom);
     assert!(kept.iter().all(|sent| together(sent, 20)), "{kept:?}");
     assert!(!left.iter().any(|sent| together(sent, 20)), "{left:?}");
-    // The second one comes when half of the first has been sent: nothing waits.
+    // The second packet arrives when half of the first has been sent: no packet waits.
     let two = [(0, data(0, 2, 1_000)), (0, data(0, 2, 1_000))];
     let [kept, left] = both(&two);
     assert!(kept.iter().all(|sent| together(sent, 2)), "{kept:?}");
-    // Only where both samples are that port, one in sixteen.
+    // Only if both samples are that port, once in sixteen.
     assert!(left.iter().filter(|sent| together(sent, 2)).count() < 6, "{left:?}");
-    // From both hosts two come at a time: the second has to wait, or go elsewhere if it looks there, as it always does since
-    // the two ports looked at are different ones.
+    // Two packets arrive at a time from both hosts. The second has to wait, or takes another port if one is sampled.
+    // One always is, since the two sampled ports differ.
     let pair =
         [(0, data(0, 2, 1_000)), (0, data(1, 2, 1_000)), (0, data(0, 2, 1_000)), (0, data(1, 2, 1_000))];
     let [kept, _] = both(&pair);
     assert!(!kept.iter().any(|sent| together(sent, 4)), "{kept:?}");
 }
 
-/// By destination: packets to 2 and packets to 3 keep to a port each. By next hops there would be one memory for both.
+/// Memory by destination: packets to 2 and packets to 3 each keep one port. By next hops both would share one memory.
 #[test]
 fn drill_of_conweave_ns3_remembers_by_destination_and_balances_data_alone() {
     let of = |n: u64| data(0, 2 + (n % 2) as u32, 1_000);
@@ -150,14 +152,15 @@ fn drill_of_conweave_ns3_remembers_by_destination_and_balances_data_alone() {
     let used = |sent: &[u64]| sent.iter().filter(|&&n| n > 0).count();
     assert!(sent.iter().all(|sent| sent.iter().all(|n| [0, 10, 20].contains(n))), "{sent:?}");
     assert!(sent.iter().any(|sent| used(sent) == 2), "{sent:?}");
-    // Control takes the port that its hash says, whatever waits there.
+    // Control packets take the port of their hash, whatever waits there.
     let full: Vec<(u64, Packet)> = (0..20).map(|_| (0, control(0, 2, 1_000))).collect();
     let sent = drilled(DrillVariant::ConweaveNs3, &full);
     assert!(sent.iter().all(|sent| sent.contains(&20)), "{sent:?}");
 }
 
-/// 70 packets come within 5.6 us at an uplink of 25 Gb/s, which has sent 17 of them then. With registers of 160 us, eight levels
-/// are 500 KB: what was sent is none, what was routed is one. So the next flow may take the same uplink, or not.
+/// 70 packets reach an uplink of 25 Gb/s within 5.6 us, in which it sends 17 of them. With registers of 160 us, one
+/// of eight levels is 62.5 KB: the bytes sent make up level 0, the bytes routed level 1. So the next flow may take
+/// the same uplink if the metric counts bytes sent, and does not if it counts bytes routed.
 #[test]
 fn conga_sees_what_waits_where_it_counts_what_was_routed() {
     let mut cables = leaf_spine(2, 2, 4, 100, 500);
@@ -193,8 +196,8 @@ fn hosts_of_one_switch_are_not_concerned() {
     }
 }
 
-/// Two leaves with one host each and two spines, nodes 0, 1, then 2, 3, then 4, 5. The way over spine 5 is as fast, but
-/// a microsecond longer in each of its two links.
+/// Two leaves with one host each, and two spines: nodes 0, 1, then 2, 3, then 4, 5. The path over spine 5 has the
+/// same rate, but each of its two links is a microsecond longer.
 fn near_and_far(config: &SwitchConfig, seed: u64) -> Net<2> {
     let cables = [
         cable(0, 2, 100, 500),
@@ -207,11 +210,11 @@ fn near_and_far(config: &SwitchConfig, seed: u64) -> Net<2> {
     Net::new(2, 4, &cables, config, seed)
 }
 
-/// What became of 600 packets back to back from host 0 to host 1, over twenty seeds: how many were overtaken, and the
-/// counters.
+/// Sends 600 packets back to back from host 0 to host 1, with twenty seeds. Returns the number of packets that were
+/// overtaken, and the counters.
 fn near_and_far_with(change: impl Fn(&mut ConWeaveConfig)) -> (usize, ForwardingStats) {
     let mut config = balancing(Forwarding::ConWeave);
-    // Every answer is late, so each epoch ends with a change of way (or none, where the first draw is the old one).
+    // Every reply is late, so each epoch ends with a change of path, or with none if the first draw is the old path.
     config.forwarding.conweave.reply_extra = Duration::ZERO;
     change(&mut config.forwarding.conweave);
     let (mut overtaken, mut sum) = (0, ForwardingStats::default());
@@ -260,7 +263,7 @@ fn conweave_without_patience_lets_packets_go_too_soon() {
 fn conweave_leaves_a_quiet_flow_where_it_is() {
     let config = balancing(Forwarding::ConWeave);
     let mut net = near_and_far(&config, 1);
-    // A packet each 10 us: every answer is in time (7 us at most), so each packet is a probe.
+    // A packet every 10 us: every reply is in time (7 us at most), so each packet is a probe.
     for n in 0..100 {
         net.send(ps(n * 10_000_000), data(0, 1, 1_000));
     }
@@ -269,11 +272,11 @@ fn conweave_leaves_a_quiet_flow_where_it_is() {
     assert_eq!((stats.messages, stats.reroutes, stats.held_packets), (100, 0, 0));
 }
 
-/// Leaf 0 hears from leaf 1 that the way over one spine is busy, and its next flowlets take the other.
+/// Leaf 1 reports to leaf 0 that the path over one spine is congested, and leaf 0's next flowlets take the other.
 #[test]
 fn conga_avoids_the_way_that_is_congested_beyond_its_own_links() {
-    // Leaves 6 to 8 with two hosts each, spines 9 and 10. Host 4 fills the link from spine 9 to leaf 7; nothing of that
-    // can be seen at leaf 6.
+    // Leaves 6 to 8 with two hosts each, spines 9 and 10. Host 4 congests the link from spine 9 to leaf 7, which leaf
+    // 6 cannot observe.
     let cables = leaf_spine(3, 2, 2, 100, 500);
     let dead = cables.iter().position(|c| (c.a, c.b) == (8, 10)).expect("a cable");
     let share = |kind| {
@@ -284,7 +287,7 @@ fn conga_avoids_the_way_that_is_congested_beyond_its_own_links() {
         net.send_many(Time::ZERO, 30_000, data(4, 2, 1_000));
         for n in 0..200 {
             let at = 500_000_000 + n * 60_000_000 / 8;
-            // A flowlet each, and an answer that brings news back.
+            // A flowlet each, and an acknowledgement that carries feedback.
             net.send(ps(at), Packet { path: n as u16, ..data(0, 3, 1_000) });
             net.send(ps(at + 3_000_000), control(3, 0, 84));
         }
@@ -299,7 +302,7 @@ fn conga_avoids_the_way_that_is_congested_beyond_its_own_links() {
 
 #[test]
 fn ugal_takes_detours_only_when_the_short_way_is_full() {
-    // Switches 6, 7 and 8 in a triangle, two hosts each.
+    // Switches 6, 7 and 8 in a triangle, with two hosts each.
     let mut cables: Vec<_> = (0..6).map(|host| cable(host, 6 + host / 2, 100, 500)).collect();
     cables.extend([cable(6, 7, 100, 500), cable(7, 8, 100, 500), cable(8, 6, 100, 500)]);
     let detours = |senders: u32, bias| {
@@ -317,15 +320,15 @@ fn ugal_takes_detours_only_when_the_short_way_is_full() {
         assert_eq!(net.delivered.iter().filter(|d| d.hops == 3).count() as u64, detours);
         detours
     };
-    // What one host sends leaves as it comes: the port is idle when the next packet is there.
+    // Packets of one host leave as they arrive: the port is idle when the next packet arrives.
     assert_eq!(detours(1, 0), 0);
-    // Of 200 Gb/s, half can go the short way.
+    // Of 200 Gb/s, half can take the shortest path.
     assert!((250..=420).contains(&detours(2, 0)), "{}", detours(2, 0));
-    // A detour has to be better by so much that it never is: 400 packets are 400 kB.
+    // The bias exceeds every queue: 400 packets are 400 kB.
     assert_eq!(detours(2, 1_000_000), 0);
 }
 
-/// Hosts 0 and 1 at switches 2 and 3, which a cable joins, and another way over switch 4.
+/// Hosts 0 and 1 at switches 2 and 3, which are joined by a cable and by another path over switch 4.
 #[test]
 fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
     let ends = [(0, 2), (1, 3), (2, 3), (2, 4), (4, 3)];
@@ -340,9 +343,9 @@ fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
     routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]].map(path));
     routes.add_pair([path(vec![])]);
     net.fabric.set_explicit_ways(Arc::new(routes));
-    // 1,250 bytes take 100 ns and 500 ns a cable: three of them, or four. Each is a flowlet of its own.
+    // 1,250 bytes take 100 ns plus 500 ns a cable, over three cables or four. Each packet is a flowlet of its own.
     let sent: Vec<u32> = (0..40).map(|n| net.send(ps(n * 60_000_000), data(0, 1, 1_250))).collect();
-    // Control is not balanced: 84 bytes take 6.72 ns a cable on the shortest way.
+    // Control is not balanced: 84 bytes take 6.72 ns a cable on the shortest path.
     let back = net.send(ps(1_000), control(1, 0, 84));
     net.run();
     let took = |net: &Net<2>, n: usize| net.arrival(sent[n]).as_ps() - n as u64 * 60_000_000;
@@ -352,7 +355,7 @@ fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
     assert!((8..=32).contains(&detour), "{detour} detours");
     assert_eq!(net.arrival(back), ps(1_000 + 3 * 506_720));
     net.check_conservation();
-    // Over a cable that is down nothing is sent once routing knows.
+    // Once routing knows of a failure, nothing is sent over the failed cable.
     let end = net.fabric.stats(net.port(2, 4)).tx_packets;
     let port = net.port(2, 4);
     net.at(ps(3_000_000_000), move |net, now| {

@@ -1,4 +1,4 @@
-//! The tests of this crate as one program: it is linked once.
+//! Integration tests of this crate, linked as one program.
 
 mod buffer;
 mod deadlock;

@@ -1,4 +1,4 @@
-//! Congestion marks: thresholds, probability, and which queue is looked at.
+//! Congestion marks: thresholds, probability, and the queue that is compared.
 
 use crate::support::{Net, Packet, data, plain, star};
 use pathweave_fabric::config::{EcnConfig, LastHop, MarkAt, SwitchConfig, Thresholds};
@@ -18,7 +18,8 @@ fn marking(at: MarkAt, kmin: u64, kmax: u64, pmax: f64) -> SwitchConfig {
     SwitchConfig { ecn, ..plain() }
 }
 
-/// Two hosts send `each` packets of 1000 B to a third; which of its packets come marked, in order.
+/// Two hosts send `each` packets of 1000 B to a third. Returns true for each packet, in order of arrival, that is
+/// marked.
 fn two_to_one(config: &SwitchConfig, each: u32, seed: u64) -> Vec<bool> {
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), config, seed);
     net.send_many(Time::ZERO, each, data(0, 2, 1_000));
@@ -34,10 +35,10 @@ fn first_marked(marks: &[bool]) -> Option<usize> {
 
 #[test]
 fn a_step_on_leaving() {
-    // Packets come in pairs every 80 ns and one leaves: when the k-th leaves, at the arrival of the k-th pair but
-    // before it is queued, 2(k-1) have come and k are gone (itself included): k-2 stay behind. Nothing waits behind
-    // the first. More than 10 stay behind from k = 13 on. After the last pair (k = 50) the queue shrinks: when the
-    // k-th leaves, 100 - k stay, more than 10 up to k = 89.
+    // Packets arrive in pairs every 80 ns and one leaves. The k-th leaves at the arrival of the k-th pair, but before
+    // that pair is queued: 2(k-1) packets have arrived and k have left (itself included), so k-2 remain. No packet
+    // waits behind the first. More than 10 remain from k = 13 on. After the last pair (k = 50) the queue shrinks:
+    // when the k-th leaves, 100 - k remain, which is more than 10 up to k = 89.
     let marks = two_to_one(&marking(MarkAt::Dequeue, 10_000, 10_000, 1.0), 50, 1);
     let expected: Vec<bool> = (1..=100).map(|k| (13..=89).contains(&k)).collect();
     assert_eq!(marks, expected);
@@ -45,9 +46,9 @@ fn a_step_on_leaving() {
 
 #[test]
 fn a_step_on_arrival() {
-    // The k-th pair finds 2(k-1) that came and k that left (the k-th service starts at this very instant, before it
-    // is queued), so its first finds k-2 and its second k-1 waiting. More than 10: the first of pair 13, the second
-    // of pair 12. They leave in order of arrival: pairs 12 to 50, without the first of pair 12.
+    // The k-th pair finds that 2(k-1) packets arrived and k left (the k-th service starts at this instant, before the
+    // pair is queued). So its first packet finds k-2 waiting and its second k-1. More than 10: the first of pair 13,
+    // the second of pair 12. They leave in order of arrival: pairs 12 to 50, without the first of pair 12.
     let marks = two_to_one(&marking(MarkAt::Enqueue, 10_000, 10_000, 1.0), 50, 1);
     let expected: Vec<bool> = (0..100).map(|n| n >= 23).collect();
     assert_eq!(marks, expected);
@@ -55,7 +56,7 @@ fn a_step_on_arrival() {
 
 #[test]
 fn never_up_to_kmin_always_above_kmax() {
-    // The queue peaks at 49 KB when the last pair is in; kmin there: no marks.
+    // The queue peaks at 49 KB with the last pair. With kmin at 49 KB there are no marks.
     let marks = two_to_one(&marking(MarkAt::Dequeue, 49_000, 49_000, 1.0), 50, 1);
     assert_eq!(first_marked(&marks), None);
     let marks = two_to_one(&marking(MarkAt::Enqueue, 49_000, 49_000, 1.0), 50, 1);
@@ -64,8 +65,8 @@ fn never_up_to_kmin_always_above_kmax() {
 
 #[test]
 fn in_between_by_the_published_line() {
-    // A constant queue: 300 packets wait for one port, and one comes in for each that leaves. kmin 0, kmax 600 KB,
-    // pmax 0.4: a mark with probability 0.4 x 300/600 = 0.2.
+    // A constant queue: 300 packets wait for one port, and one arrives for each that leaves. With kmin 0, kmax 600 KB
+    // and pmax 0.4, the marking probability is 0.4 x 300/600 = 0.2.
     let config = marking(MarkAt::Dequeue, 0, 600_000, 0.4);
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &config, 3);
     net.send_many(Time::ZERO, 300, data(0, 2, 1_000));

@@ -1,5 +1,5 @@
-//! Random networks, traffic and faults: nothing is lost unaccounted, order is kept, and lazy service has the outcome
-//! of a fabric in which every service is an event.
+//! Random networks, traffic and faults. Every packet is accounted for, order is kept, and lazy service has the same
+//! result as a fabric in which every service is an event.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
 use proptest::prelude::*;
 
-/// A network and what happens in it, all from a seed.
+/// A network with its traffic and faults, generated from a seed.
 #[derive(Clone, Debug)]
 struct Scenario {
     hosts: u32,
     switches: u32,
     cables: Vec<Cable>,
     config: SwitchConfig,
-    /// (Picoseconds, packet).
+    /// Packets to send: (picoseconds, packet).
     script: Vec<(u64, Packet)>,
     faults: Vec<(u64, Fault)>,
     seed: u64,
@@ -43,7 +43,7 @@ fn network(kind: u32, rng: &mut Rng) -> (u32, u32, Vec<Cable>) {
             (hosts, 1, star(hosts, 100, 1_000))
         }
         1 => {
-            // A dumbbell whose waist is one cable.
+            // A dumbbell with one cable between its two switches.
             let side = 1 + rng.below(3);
             let mut cables: Vec<Cable> = star(2 * side, 100, 500);
             for (host, cable) in cables.iter_mut().enumerate() {
@@ -63,7 +63,8 @@ fn network(kind: u32, rng: &mut Rng) -> (u32, u32, Vec<Cable>) {
     }
 }
 
-/// `round`: rates, sizes and times at which much happens at the same instant; else odd ones at which nothing does.
+/// Generates a scenario. With `round`, rates, sizes and times make many events coincide. Otherwise they are odd, and
+/// no events coincide.
 fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scenario {
     let mut rng = Rng::for_component(seed, "scenario", u64::from(kind));
     let (hosts, switches, mut cables) = network(kind, &mut rng);
@@ -81,7 +82,7 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
         3 => config.pfc.threshold = PfcThreshold::Static,
         choice => config.pfc.alpha = [0.125, 0.5, 2.0][choice as usize],
     }
-    // More than two delays of the longest cable and three frames of 1500 B need, at the highest rate.
+    // More than two delays of the longest cable and three frames of 1500 B at the highest rate.
     config.pfc.headroom = Some(Bytes::new(80_000));
     config.egress_alpha = [0.5, 1.0, 4.0][rng.below(3) as usize];
     let ports = 2 * cables.len() as u64;
@@ -100,7 +101,7 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
     let mut script: Vec<(u64, Packet)> = (0..100 + rng.below(900))
         .map(|_| {
             let src = rng.below(hosts);
-            // Half of it to one host: incast.
+            // Half of the packets go to one host: incast.
             let dst =
                 if rng.below(2) == 0 && src != 0 { 0 } else { (src + 1 + rng.below(hosts - 1)) % hosts };
             let control = rng.below(8) == 0;
@@ -135,7 +136,7 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
                 1 => faults.push((at, Fault::Rate(cable, 10 + u64::from(rng.below(90))))),
                 2 => faults.push((at, Fault::Delay(cable, u64::from(rng.below(9_000))))),
                 3 => faults.push((at, Fault::Impair(cable, 0.1, 0.1))),
-                // Only towards hosts, as a broken NIC does; the first cables are theirs.
+                // Only towards hosts, as with a broken NIC. The first cables are those of the hosts.
                 _ => {
                     let cable = rng.below(hosts) as usize;
                     faults.extend([(at, Fault::Storm(cable)), (end, Fault::Calm(cable))]);
@@ -147,14 +148,15 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
 }
 
 impl Scenario {
-    /// The same with switches that balance; flowlets are as short as what the script sends.
+    /// Returns the same scenario with switches that balance load. Time constants are as short as the gaps of the
+    /// script.
     fn balanced(mut self, kind: Forwarding) -> Self {
         self.config.forwarding.kind = Some(kind);
         let forwarding = &mut self.config.forwarding;
         forwarding.letflow.gap = Duration::from_ns(500);
         forwarding.conga.gap = Duration::from_ns(500);
         forwarding.conga.dre_interval = Duration::from_ns(300);
-        // Late answers all the time; a queue for one flow only, emptied soon.
+        // Replies are late all the time, and there are two reorder queues, emptied soon.
         forwarding.conweave.reply_extra = Duration::from_ns(200);
         forwarding.conweave.path_pause = Duration::from_ns(800);
         forwarding.conweave.flush_extra = Duration::from_ns(100);
@@ -164,7 +166,8 @@ impl Scenario {
         self
     }
 
-    /// The same with switches that trim; what arrives (1), the newest in the queue (0), or either.
+    /// Returns the same scenario with switches that trim the arriving packet (1), the newest in the queue (0), or
+    /// either (2).
     fn trimming(mut self, arriving: u32) -> Self {
         let mut rng = Rng::for_component(self.seed, "trim", 0);
         self.config.trim = TrimConfig {
@@ -199,7 +202,7 @@ impl Scenario {
 }
 
 fn apply(net: &mut Net<2>, now: Time, fault: Fault) {
-    // The first cables are a host's each, with the host at end a.
+    // The first cables belong to one host each, with the host at end a.
     let ends = |net: &Net<2>, cable: usize| net.map.ends(cable);
     match fault {
         Fault::Down(cable) => {
@@ -229,12 +232,12 @@ fn apply(net: &mut Net<2>, now: Time, fault: Fault) {
     }
 }
 
-/// After every event: every account is what a recount gives, and no buffer holds more than it has.
+/// Observer that recounts every account after every event, and checks that no buffer exceeds its size.
 fn audit(net: &mut Net<2>, _: Time) {
     net.fabric.check_accounts();
 }
 
-/// Does nothing but look: at every port, after every event.
+/// Observer that settles every port after every event.
 fn look(net: &mut Net<2>, now: Time) {
     for port in 0..net.map.len() {
         net.fabric.settle(now, port);
@@ -247,10 +250,10 @@ fn look_at_some(net: &mut Net<2>, now: Time) {
     }
 }
 
-/// What came into each node is what went out of it, was lost in it, or is still there.
+/// Checks that the packets that entered each node have left it, were lost in it, or are still there.
 fn check_nodes(net: &Net<2>) {
     let nodes = net.hosts + net.switches;
-    // Lost on the wire behind a port; lost at a port, before the wire; one of the two where a link failed.
+    // Lost on the link of a port; lost at a port, before the link; one of the two after a link failure.
     let (mut wire, mut inside, mut either) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for event in &net.log {
         if let FabricEventKind::Dropped { reason, .. } = event.kind {
@@ -285,7 +288,7 @@ fn check_nodes(net: &Net<2>) {
     }
 }
 
-/// Packets of one sender, receiver, path and class arrive in the order in which they were sent.
+/// Checks that packets of one sender, receiver, path and class arrive in the order in which they were sent.
 fn check_order(net: &Net<2>) {
     let mut last: BTreeMap<(u32, u32, u16, u8), u32> = BTreeMap::new();
     for delivery in &net.delivered {
@@ -313,7 +316,7 @@ proptest! {
             prop_assert!(!scenario.config.pfc.enabled || drops.is_empty(), "a lossless fabric lost");
         }
         prop_assert_eq!(net.fabric.any_paused(), net.fabric.packets_alive() > 0);
-        // A ring may lock up; nothing else may keep a packet.
+        // Only a ring can deadlock. No other network may keep a packet.
         prop_assert!(net.fabric.packets_alive() == 0 || scenario.config.pfc.enabled);
     }
 
@@ -406,13 +409,13 @@ proptest! {
     ) {
         let mut scenario = scenario(kind, seed, pfc && trims.is_none(), false, false);
         if roomy {
-            // No limit is in reach: ports are simulated one by one.
+            // No buffer limit is in reach: ports are simulated one by one.
             scenario.config.buffer = Bytes::from_mb(100);
         }
         if let Some(arriving) = trims {
             scenario = scenario.trimming(arriving);
         }
-        // One way for each packet: the plain fabric knows no hashing.
+        // One path for each packet: the reference fabric does not hash.
         scenario.script.iter_mut().for_each(|(_, packet)| packet.path = 0);
         let lazy = scenario.run(None);
         let map = PortMap::new(scenario.hosts + scenario.switches, &scenario.cables);
@@ -434,13 +437,13 @@ proptest! {
     }
 }
 
-/// (Picoseconds, packet, marked, trimmed) of what has reached hosts.
+/// Returns the packets that have reached hosts: (picoseconds, packet, marked, trimmed).
 fn arrivals(net: &Net<2>) -> Vec<(u64, u32, bool, bool)> {
     let of = |d: &Delivery| (d.time.as_ps(), d.id, d.marked, d.trimmed.is_some());
     net.delivered.iter().map(of).collect()
 }
 
-/// Panics with the first difference and what precedes it.
+/// Panics with the first difference and the elements before it.
 fn same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T]) {
     let at = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
     let around = at.saturating_sub(3)..at + 3;
@@ -453,7 +456,8 @@ fn same<T: PartialEq + std::fmt::Debug>(found: &[T], expected: &[T]) {
     );
 }
 
-/// The egress port at each switch on the way of each pair, found by sending a packet alone and seeing which ports sent.
+/// Returns the egress port at each switch on the path of each pair. Found by sending a packet alone and comparing the
+/// counters of ports.
 fn ways_taken(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u32> {
     let mut ways = BTreeMap::new();
     for src in 0..scenario.hosts {
@@ -475,8 +479,8 @@ fn ways_taken(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u32> {
     ways
 }
 
-/// Found by chance: a spine of CONGA has its tick, then a service, at the instant of which somebody looks before the spine
-/// has had its turn. The tick must not see what that service sends.
+/// A random failure: a spine of CONGA has a tick and then a service. An observer settles the port at the instant of
+/// the service, before the spine was simulated. The tick must not count the packet of that service.
 #[test]
 fn a_look_after_a_tick_changes_nothing() {
     let scenario = scenario(2, 451_240_800_886_740_741, false, false, true).balanced(Forwarding::Conga);

@@ -1,4 +1,4 @@
-//! Shares of a port: control first, data classes by weight.
+//! Shares of a port's rate: control first, data classes by weight.
 
 use crate::support::{Net, Packet, control, data, plain, ps, star};
 use pathweave_fabric::config::SwitchConfig;
@@ -10,7 +10,7 @@ fn weighted(weights: &[u32]) -> SwitchConfig {
     SwitchConfig { weights: weights.to_vec(), ..plain() }
 }
 
-/// Bytes of each class among the deliveries up to the first class that runs dry.
+/// Returns the bytes of each class among the deliveries, until the first class has none left.
 fn shares<const C: usize>(net: &Net<C>) -> [u64; C] {
     let mut left = [0u64; C];
     for packet in &net.packets {
@@ -30,21 +30,21 @@ fn shares<const C: usize>(net: &Net<C>) -> [u64; C] {
 
 #[test]
 fn weights_one_and_three() {
-    // Both classes wait all the time; packets of different sizes must not matter.
+    // Both classes wait all the time. The sizes of packets must not matter.
     let mut net = Net::<3>::new(3, 1, &star(3, 100, 1_000), &weighted(&[1, 3]), 1);
     net.send_many(Time::ZERO, 1_000, data(0, 2, 1_500));
     net.send_many(Time::ZERO, 2_000, Packet { class: 2, ..data(1, 2, 1_000) });
     net.run();
     let [_, one, three] = shares(&net);
-    // While both wait, each is served within a round (4 quanta) of its share. Before the first comes to wait, each
-    // gets half of what little there is.
+    // While both wait, each is served within a round (4 quanta) of its share. Before the first packets wait, each
+    // gets half of the few that were sent.
     assert!(one + three > 1_500_000, "{one} and {three}");
     assert!((3 * one).abs_diff(three) <= 6 * QUANTUM_BYTES, "{one} and {three}");
 }
 
 #[test]
 fn three_classes_in_the_nic() {
-    // One host, three classes behind one transmitter, sizes by class.
+    // One host, three classes at one transmitter, with packet sizes by class.
     let mut net = Net::<4>::new(2, 1, &star(2, 100, 1_000), &weighted(&[1, 2, 5]), 1);
     for (class, bytes) in [(1, 4_178), (2, 1_000), (3, 333)] {
         net.send_many(Time::ZERO, 4_000_000 / bytes, Packet { class, ..data(0, 1, bytes) });
@@ -67,7 +67,8 @@ fn a_class_alone_has_the_whole_port() {
 
 #[test]
 fn control_is_strict() {
-    // Control fills the port for 100 packets; of the data before and behind it only what began first gets through.
+    // Control occupies the port for 100 packets. Of the data before and behind it, only the packet that began first
+    // gets through.
     let mut net = Net::<3>::new(3, 1, &star(3, 100, 1_000), &weighted(&[1, 3]), 1);
     net.send_many(ps(1), 100, control(0, 2, 1_000));
     net.send_many(Time::ZERO, 50, data(1, 2, 1_000));

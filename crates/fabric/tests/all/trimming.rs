@@ -1,4 +1,4 @@
-//! Trimming: headers that go on where payloads have no room.
+//! Trimming: headers are forwarded when payloads have no room.
 
 use crate::support::{Net, cable, control, data, leaf_spine, plain, ps, star};
 use pathweave_fabric::config::{EcnConfig, ExternalConfig, NdtConfig, SwitchConfig, Thresholds, TrimConfig};
@@ -35,23 +35,23 @@ fn trimmed_ids(net: &Net<2>) -> Vec<u32> {
 
 #[test]
 fn the_queue_by_hand() {
-    // A pair arrives every 80 ns, the time a packet takes; what is waiting and being sent grows by one a pair. With room for
-    // 5 the second of pair 5 is one too many, and so is that of each pair after it. Their headers take 5.12 ns each, before
-    // data, so that the packet begun behind two of them at 410 ns is still being sent when pair 7 comes at 480 ns: there is
-    // no room for its first one either.
+    // A pair arrives every 80 ns, the time that a packet takes. Packets waiting and in transmission grow by one a
+    // pair. With room for 5, the second packet of pair 5 is one too many, and so is that of each later pair. Their
+    // headers take 5.12 ns each and precede data. The packet begun behind two of them at 410 ns is still in
+    // transmission when pair 7 arrives at 480 ns, so its first packet has no room either.
     let net = two_to_one(&trimming(5_000, 100_000, 1.0), 10, 1);
     assert_eq!(trimmed_ids(&net), [6, 10 + 4, 10 + 5, 10 + 6, 10 + 7, 10 + 8, 10 + 9]);
     assert!(net.drops().is_empty());
     let stats = net.fabric.stats(net.port(3, 2));
     assert_eq!((stats.trimmed_packets, stats.dropped_packets), (7, 0));
-    // Headers go before data.
+    // Headers precede data.
     let last = net.delivered.last().expect("some arrived");
     assert_eq!(last.trimmed, None);
 }
 
 #[test]
 fn the_newest_in_the_queue_makes_room() {
-    // As above, but what is trimmed is the packet that came in last: the first of the pair, and for the first of pair 7 the
+    // As above, but the packet that arrived last is trimmed: the first of the pair, and for the first of pair 7 the
     // second of pair 6.
     let net = two_to_one(&trimming(5_000, 100_000, 0.0), 10, 1);
     assert_eq!(trimmed_ids(&net), [4, 5, 6, 7, 8, 9, 10 + 5]);
@@ -61,9 +61,10 @@ fn the_newest_in_the_queue_makes_room() {
 fn half_of_the_trims_fall_on_what_arrives() {
     let net = two_to_one(&trimming(5_000, 10_000_000, 0.5), 5_000, 1);
     let trimmed = trimmed_ids(&net);
-    // The second of each pair from the fifth on, and as many more as the headers take time of.
+    // The second packet of each pair from the fifth on, and additional ones for the time that headers take.
     assert!((4_996..5_500).contains(&trimmed.len()), "{}", trimmed.len());
-    // Mostly the second is what arrives and the first is the newest: half, with a standard deviation of 37, and a few more.
+    // Mostly the second packet arrives and the first is the newest in the queue: half, with a standard deviation of
+    // 37, and a few more.
     let arriving = trimmed.iter().filter(|&&id| id >= 5_000).count();
     assert!((2_300..3_000).contains(&arriving), "{arriving}");
     assert_eq!(trimmed, trimmed_ids(&two_to_one(&trimming(5_000, 10_000_000, 0.5), 5_000, 1)));
@@ -71,10 +72,11 @@ fn half_of_the_trims_fall_on_what_arrives() {
 
 #[test]
 fn a_header_without_room_is_lost_and_so_is_control() {
-    // Nine to one, all at once: eight packets come while one is sent, of which the queue has room for one more.
+    // Nine hosts send to one, all at once: eight packets arrive while one is in transmission, and the queue has room
+    // for one of them.
     let mut net = Net::<2>::new(11, 1, &star(11, 100, 1_000), &trimming(2_000, 200, 1.0), 1);
     (0..9).for_each(|host| _ = net.send(Time::ZERO, data(host, 10, 1_000)));
-    // Three headers of 64 B wait for the end of the packet being sent.
+    // Three headers of 64 B wait for the end of the packet in transmission.
     net.send(ps(82_000), control(9, 10, 100));
     net.run();
     net.check_conservation();
@@ -88,8 +90,8 @@ fn a_header_without_room_is_lost_and_so_is_control() {
 
 #[test]
 fn where_it_was_trimmed_and_marked_shows() {
-    // Leaves 8 and 9 with four hosts each, one spine: 0 to 3 send to different hosts of the other leaf, so the uplink is full;
-    // 5 and 6 send to 7, so the last hop is.
+    // Leaves 8 and 9 with four hosts each, and one spine. Hosts 0 to 3 send to different hosts of the other leaf, so
+    // the uplink is congested. Hosts 5 and 6 send to 7, so the last hop is congested.
     let mut config = trimming(3_000, 100_000, 1.0);
     config.ecn = EcnConfig {
         enabled: true,
@@ -111,7 +113,7 @@ fn where_it_was_trimmed_and_marked_shows() {
         let expected =
             if net.packets[delivery.id as usize].dst == 7 { TrimmedAt::LastHop } else { TrimmedAt::OnTheWay };
         assert!(delivery.trimmed.is_none_or(|at| at == expected), "{delivery:?}");
-        // What was not trimmed at the first switch has been marked there or not; headers are never marked later.
+        // A packet not trimmed at the first switch may have been marked there. Headers are never marked later.
         assert!(delivery.trimmed.is_none() || delivery.hops >= 1);
     }
     let marked_headers = net.delivered.iter().filter(|d| d.trimmed.is_some() && d.marked).count();
@@ -123,7 +125,8 @@ fn where_it_was_trimmed_and_marked_shows() {
 
 #[test]
 fn a_mark_stays_where_the_payload_goes() {
-    // Host 0 and 1 fill the uplink of leaf 4, which marks, on the way to 2; 3 fills the link to 2 meanwhile.
+    // Hosts 0 and 1 congest the uplink of leaf 4, which marks packets to host 2. Host 3 congests the link to 2
+    // meanwhile.
     let mut config = trimming(40_000, 100_000, 1.0);
     config.ecn = EcnConfig {
         enabled: true,
@@ -143,8 +146,9 @@ fn a_mark_stays_where_the_payload_goes() {
     assert!(net.delivered.iter().filter(both).count() > 5);
 }
 
-/// Marks are for what leaves more than so much behind it. A queue that is trimmed at 5,000 bytes leaves 4,000 behind at most
-/// while a packet is sent: from there on nothing is marked, below it something is, and never a header.
+/// A packet is marked if more than kmin remain behind it. A queue that is trimmed at 5,000 bytes has at most 4,000
+/// behind a packet in transmission. With kmin at 4,000 nothing is marked; below it some packets are, but never a
+/// header.
 #[test]
 fn marking_above_the_cap_marks_nothing() {
     for (kmin, marks) in [(4_000, false), (3_999, true)] {
@@ -167,7 +171,7 @@ fn marking_above_the_cap_marks_nothing() {
     }
 }
 
-/// What a middlebox sees: everything is data of one flow, but packet 20, an acknowledgement of what left at 0.
+/// Middlebox view: everything is data of one flow, except packet 20, an acknowledgement of data sent at 0.
 fn look(id: &u32) -> Look {
     match id {
         20 => Look::Ack { flow: 7, echo: Time::ZERO },
@@ -175,9 +179,9 @@ fn look(id: &u32) -> Look {
     }
 }
 
-/// Hosts 0 and 1, of another site, send 10 packets each to host 2, behind a middlebox whose port has room for five: seven are taken
-/// out of its queue again. When all have left, the flow of host 0 is found congested. Nothing of it waits in the normal queue,
-/// so its next packet goes to the controlled one.
+/// Hosts 0 and 1, of another site, send 10 packets each to host 2, behind a middlebox. The port has room for five, so
+/// seven packets are removed from its queue. When all have left, the flow of host 0 is found congested. None of its
+/// packets wait in the normal queue, so its next packet joins the controlled one.
 #[test]
 fn a_middlebox_hears_of_what_is_trimmed_in_its_queue() {
     let mut across = cable(3, 4, 400, 1_000);
@@ -197,18 +201,18 @@ fn a_middlebox_hears_of_what_is_trimmed_in_its_queue() {
     net.check_conservation();
     assert_eq!(trimmed_ids(&net).len(), 7);
     let stats = net.fabric.middlebox_stats(1).and_then(|stats| stats.ndt).expect("it throttles");
-    // Those that were trimmed had joined the queue as data; what is left of them is no data any more.
+    // The trimmed packets had joined the queue as data. Their headers count as data no more.
     assert_eq!((stats.data_packets, stats.isolated_flows), (21, 1));
     assert_eq!((stats.guarded_isolation, stats.controlled_packets), (0, 1));
 }
 
 #[test]
 fn small_packets_and_what_fits_are_left_alone() {
-    // With room for everything it is a plain queue.
+    // With room for everything the switch behaves like one without trimming.
     let roomy = two_to_one(&trimming(1_000_000, 1_000_000, 0.5), 100, 1);
     let plain = two_to_one(&plain(), 100, 1);
     assert_eq!(roomy.delivered, plain.delivered);
-    // Nothing would be left of packets of 64 B: they are dropped.
+    // Packets of 64 B cannot be trimmed further: they are dropped.
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &trimming(1_000, 100_000, 0.5), 1);
     net.send_many(Time::ZERO, 100, data(0, 2, 64));
     net.send_many(Time::ZERO, 100, data(1, 2, 64));

@@ -1,29 +1,29 @@
-//! What a launcher says to its agent, in ssh's words.
+//! Arguments of a launcher to its agent, in the syntax of ssh.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::error::LabError;
 
-/// Options of ssh(1) that take a value, in the same word or the next.
+/// Options of ssh(1) with a value, in the same argument or the next.
 const WITH_VALUE: &[u8] = b"BbcDEeFIiJLlmOoPpQRSWw";
-/// Options of ssh(1) that take none.
+/// Options of ssh(1) without a value.
 const WITHOUT_VALUE: &[u8] = b"46AaCfGgKkMNnqsTtVvXxYy";
 
-/// A command for another host.
+/// Command for another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCommand {
-    /// The host, as the launcher calls it.
+    /// Name of the host, as the launcher gives it.
     pub host: String,
-    /// A line for a shell: ssh joins its arguments with spaces.
+    /// Shell command line: ssh joins its arguments with spaces.
     pub line: OsString,
 }
 
 impl RemoteCommand {
-    /// Reads `[options] HOST COMMAND...`. Options mean nothing here: there is no connection that they could change.
+    /// Parses `[options] HOST COMMAND...`. The options have no effect, because no ssh connection is made.
     ///
     /// # Errors
-    /// An option that ssh does not have; no host, or no command.
+    /// An option that ssh does not have, or a missing host or command.
     pub fn parse(arguments: &[OsString]) -> Result<RemoteCommand, LabError> {
         let refuse = |value: &OsStr| LabError::Value {
             what: "agent's arguments",
@@ -56,7 +56,8 @@ impl RemoteCommand {
     }
 }
 
-/// Whether a word of short options takes the next word as a value; nothing if there is an unknown one.
+/// Returns true if an argument of short options takes the next argument as a value, or `None` if it has an unknown
+/// option.
 fn takes_next(flags: &[u8]) -> Option<bool> {
     for (at, flag) in flags.iter().enumerate() {
         if WITH_VALUE.contains(flag) {

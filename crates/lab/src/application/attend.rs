@@ -1,4 +1,4 @@
-//! Waiting for a command that runs in the foreground, and for signals that are meant for it.
+//! Wait for a foreground command, and handling of signals for it.
 
 use std::cell::Cell;
 use std::os::fd::AsFd;
@@ -13,51 +13,51 @@ use nix::unistd::Pid;
 
 use crate::error::{Doing, LabError};
 
-/// Signals that would end this process without its lab.
+/// Signals that would end this process without removing its lab.
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
-/// How long a command that was asked to end may take before it is left behind.
+/// Time that a command may take to end after it was asked to, before it is left running.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often to look whether somebody else wants to stop.
+/// Interval in ms at which the stop condition is polled.
 const LOOK: u16 = 50;
 
-/// Signals held back from this process, to be looked at when it suits.
+/// Blocked signals of this process, read on demand.
 #[derive(Debug)]
 pub struct Signals {
     waiting: SignalFd,
     asked: Cell<Option<Signal>>,
 }
 
-/// A signal that came.
+/// Received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Caught {
     signal: Signal,
     sender: Sender,
 }
 
-/// Who sent a signal.
+/// Sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sender {
-    /// The terminal, to all of its foreground: the command has it, too.
+    /// The terminal, which sends it to all foreground processes, so the command has received it, too.
     Terminal,
-    /// A process, to this one.
+    /// A process that sent it to this one only.
     Process,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with a status.
+    /// The command exited with a status.
     Exited(ExitStatus),
-    /// It was asked to end with this signal and did not; it runs on.
+    /// The command did not end after this signal and continues to run.
     LeftBehind(Signal),
 }
 
 impl Ended {
-    /// An exit code for it, as shells have them: 128 and the signal's number where one ended it.
+    /// Returns the exit code as shells compute it: 128 plus the signal's number if a signal ended the command.
     pub fn code(self) -> u8 {
         let of_signal = |signal: i32| 128u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX));
         match self {
-            // Of an exit code only eight bits arrive.
+            // Only eight bits of an exit code are transmitted.
             Ended::Exited(status) => status.code().map_or_else(
                 || of_signal(status.signal().unwrap_or_default()),
                 |code| u8::try_from(code).unwrap_or(u8::MAX),
@@ -68,14 +68,14 @@ impl Ended {
 }
 
 impl Signals {
-    /// Holds back what would end this process: Ctrl-C, a polite kill, the terminal's end. To be called before any thread
-    /// is started, since threads inherit what is held back. Programs that are started do not.
+    /// Blocks the signals that would end this process: Ctrl-C, SIGTERM, the end of the terminal. Must be called
+    /// before any thread is started, since threads inherit the mask. Child programs do not inherit it.
     ///
     /// # Errors
     /// The operating system refuses.
     pub fn catch() -> Result<Signals, LabError> {
         let mut set: SigSet = ENDING.into_iter().collect();
-        // So that the end of a child ends a wait.
+        // The end of a child then wakes the wait.
         set.add(Signal::SIGCHLD);
         let doing = || "hold back signals".to_owned();
         set.thread_block().doing(doing)?;
@@ -84,15 +84,15 @@ impl Signals {
         Ok(Signals { waiting, asked: Cell::new(None) })
     }
 
-    /// The first signal that asked this process to end, if one has.
+    /// Returns the first signal that asked this process to end, if there is one.
     pub fn asked(&self) -> Option<Signal> {
         while self.next().is_some() {}
         self.asked.get()
     }
 
-    /// The next signal that asks this process to end.
+    /// Returns the next signal that asks this process to end.
     fn next(&self) -> Option<Caught> {
-        /// What the kernel itself sends has a code above 0; what a process sends has 0 or less (sigaction(2)).
+        /// Codes of signals from the kernel are above 0, those from processes are 0 or less (sigaction(2)).
         const KERNEL: std::ops::RangeFrom<i32> = 1..;
         loop {
             let Ok(Some(info)) = self.waiting.read_signal() else { return None };
@@ -108,17 +108,17 @@ impl Signals {
 
     fn wait(&self) {
         let mut files = [PollFd::new(self.waiting.as_fd(), PollFlags::POLLIN)];
-        // Woken up too early by whatever: who waits looks again.
+        // A premature return is harmless: the caller checks its condition again.
         let _ = poll(&mut files, PollTimeout::from(LOOK));
     }
 }
 
-/// Waits for the end of a command in the foreground. A signal from another process is handed on to it; one from the
-/// terminal has reached it already, and what it makes of that is its own affair. Once `stop` says yes, it is asked to end.
-/// If it then takes more than ten seconds, or another such signal comes, it is left behind.
+/// Waits for the end of a foreground command. A signal from another process is forwarded to it; one from the terminal
+/// has already reached it. When `stop` returns true, the command is asked to end with SIGTERM. If it takes more than
+/// ten seconds after such a request, or another signal arrives, it is left running.
 ///
 /// # Errors
-/// The operating system cannot tell whether it has ended.
+/// The operating system cannot determine whether the command has ended.
 pub fn attend(child: &mut Child, signals: &Signals, stop: &dyn Fn() -> bool) -> Result<Ended, LabError> {
     let pid = Pid::from_raw(child.id().cast_signed());
     let mut asked: Option<(Signal, Instant)> = None;
@@ -136,7 +136,7 @@ pub fn attend(child: &mut Child, signals: &Signals, stop: &dyn Fn() -> bool) -> 
             (None, None) if !stop() => signals.wait(),
             (None, signal) => {
                 let signal = signal.unwrap_or(Signal::SIGTERM);
-                // It may have ended just now, which the next look finds.
+                // The command may have just ended; the next check finds that.
                 let _ = kill(pid, signal);
                 asked = Some((signal, Instant::now()));
             }

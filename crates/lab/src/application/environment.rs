@@ -1,4 +1,4 @@
-//! The environment of an application: where launchers find hosts and agent, and what the libfabric provider needs.
+//! Environment variables of an application: hosts and agent for launchers, and settings of the libfabric provider.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use pathweave_units::Rate;
 
 use crate::privilege::Workplace;
 
-/// The device of a host that has its address.
+/// Device that has the address of a host.
 pub(crate) const DEVICE: &str = "p0";
 
-/// The provider takes no less for a line rate.
+/// Smallest line rate that the provider accepts.
 const LEAST_LINE_RATE: Rate = Rate::from_mbps(1);
 
-/// What the variables say.
+/// Values of the variables.
 #[derive(Debug)]
 pub(super) struct Environment {
     pub(super) agent: PathBuf,
     pub(super) open_mpi_hosts: PathBuf,
     pub(super) hydra_hosts: PathBuf,
-    /// Where Open MPI keeps what its processes of a host share.
+    /// Folder for the files that Open MPI's processes on a host share.
     pub(super) sessions: PathBuf,
     pub(super) key: PathBuf,
     pub(super) line_rate: Rate,
@@ -28,7 +28,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// All variables but those that are set already: what a user says counts.
+    /// Returns all variables except those that are already set: settings of the user take precedence.
     pub(super) fn variables(&self, is_set: &dyn Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
         let mut all = self.of_launchers();
         all.extend(self.of_provider(is_set));
@@ -40,12 +40,12 @@ impl Environment {
         let agent = || self.agent.clone().into_os_string();
         let open_mpi = || self.open_mpi_hosts.clone().into_os_string();
         let hydra = || self.hydra_hosts.clone().into_os_string();
-        // By the names of hosts, which other labs have too.
+        // Open MPI names these folders by host name, which other labs use, too.
         let sessions = || self.sessions.clone().into_os_string();
         let text = OsString::from;
         let mut all = vec![
-            // Open MPI 4 (ORTE). Cores belong to all hosts of a lab, so no rank is bound to one, and none spins where
-            // another waits.
+            // Open MPI 4 (ORTE). All hosts of a lab share the cores, so no rank is bound to one, and no rank spins
+            // while another waits.
             ("OMPI_MCA_plm_rsh_agent", agent()),
             ("OMPI_MCA_orte_default_hostfile", open_mpi()),
             ("OMPI_MCA_orte_tmpdir_base", sessions()),
@@ -68,11 +68,11 @@ impl Environment {
             ("I_MPI_HYDRA_HOST_FILE", hydra()),
             ("I_MPI_PERHOST", text("1")),
             ("I_MPI_PIN", text("0")),
-            // Ranks that wait sleep in between.
+            // Waiting ranks sleep.
             ("I_MPI_THREAD_YIELD", text("3")),
         ];
         if matches!(self.workplace, Workplace::User { .. }) {
-            // Who is root in a user namespace only can do no harm as root.
+            // Root in a user namespace has no privileges outside of it.
             let allowed = [
                 "OMPI_ALLOW_RUN_AS_ROOT",
                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
@@ -89,7 +89,7 @@ impl Environment {
             ("PATHWEAVE_KEY_FILE", self.key.clone().into_os_string()),
             ("PATHWEAVE_LINE_RATE", self.line_rate.max(LEAST_LINE_RATE).to_string().into()),
         ];
-        // Both at once are refused.
+        // The provider refuses both variables at once.
         if !is_set("PATHWEAVE_ADDRESS") {
             all.push(("PATHWEAVE_IFACE", DEVICE.into()));
         }

@@ -1,4 +1,4 @@
-//! The hosts of a lab as applications know them: names, addresses, files that list them.
+//! Hosts of a lab as applications know them: names, addresses, and host files.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -8,39 +8,39 @@ use pathweave_units::{HostId, Rate};
 
 use crate::plan::Plan;
 
-/// Longest host name: what one label of a domain name may have (RFC 1035, section 2.3.4), and Linux's limit.
+/// Longest host name: the limit of a label of a domain name (RFC 1035, section 2.3.4), and of Linux.
 const LONGEST: usize = 63;
 
-/// A host under the name that its programs see.
+/// Host with the name that its programs see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostName {
-    /// The host.
+    /// Node of the host.
     pub node: NodeId,
-    /// Its name: the topology's, with a hyphen in place of whatever is not allowed in host names.
+    /// Host name: the topology's name, with a hyphen for each character that host names do not allow.
     pub name: String,
-    /// Its name in the topology.
+    /// Name in the topology.
     pub of_topology: String,
-    /// Its address.
+    /// Address of the host.
     pub address: Ipv4Addr,
 }
 
 impl HostName {
-    /// Whether somebody who says this means the host: its name, the topology's name, or its address; with a user before
-    /// it, as ssh knows it.
+    /// Returns true if `name` denotes the host: its name, its name in the topology, or its address, optionally with a
+    /// user in front as for ssh.
     pub fn is_called(&self, name: &str) -> bool {
         let name = name.rsplit_once('@').map_or(name, |(_, host)| host);
         name == self.name || name == self.of_topology || name.parse() == Ok(self.address)
     }
 }
 
-/// The hosts of a lab in the topology's order, under names that differ.
+/// Returns the hosts of a lab in the topology's order, with distinct names.
 pub fn host_names(plan: &Plan) -> Vec<HostName> {
     let mut taken = BTreeSet::new();
     let hosts = (0..plan.topology().hosts()).map(|host| NodeId::from(HostId(host)));
     let named = hosts.map(|node| {
         let planned = plan.node(node);
         let wanted = allowed(&planned.name);
-        // Names of the topology differ, so that only those with other characters ever need a number.
+        // Names in the topology are distinct, so a number is needed only if characters were replaced or cut.
         let mut name = wanted.clone();
         let mut number = 2;
         while !taken.insert(name.clone()) {
@@ -53,8 +53,8 @@ pub fn host_names(plan: &Plan) -> Vec<HostName> {
     named.collect()
 }
 
-/// The nearest host name: letters, digits and hyphens, with a letter in front (a number would be read as an address). No
-/// dots: some launchers cut names there.
+/// Converts a name to a valid host name: letters, digits and hyphens, beginning with a letter, because a number would
+/// be taken for an address. Dots are replaced, because some launchers cut names at a dot.
 fn allowed(name: &str) -> String {
     let kept = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = kept.take(LONGEST).collect();
@@ -67,24 +67,24 @@ fn allowed(name: &str) -> String {
     name.trim_end_matches('-').to_owned()
 }
 
-/// Their `/etc/hosts`. There is nothing else in a lab that a name could mean.
+/// Returns the content of `/etc/hosts` for the hosts of a lab.
 pub(super) fn names_and_addresses(hosts: &[HostName]) -> String {
     let lines = hosts.iter().map(|host| format!("{} {}\n", host.address, host.name));
     format!("127.0.0.1 localhost\n{}", lines.collect::<String>())
 }
 
-/// A hostfile of Open MPI and PRRTE: one process each before a host gets its second.
+/// Returns a hostfile for Open MPI and PRRTE. Every host gets one process before any gets a second one.
 pub(super) fn for_open_mpi(hosts: &[HostName]) -> String {
     hosts.iter().map(|host| format!("{} slots=1\n", host.name)).collect()
 }
 
-/// A host file of Hydra, MPICH's and Intel MPI's launcher.
+/// Returns a host file for Hydra, the launcher of MPICH and Intel MPI.
 pub(super) fn for_hydra(hosts: &[HostName]) -> String {
     hosts.iter().map(|host| format!("{}:1\n", host.name)).collect()
 }
 
-/// What the fastest host can send over all its ports. All hosts of an application must be told the same: some launchers
-/// give the first host's environment to everybody.
+/// Returns the largest rate that a host can send over all its ports. All hosts of an application need the same value,
+/// because some launchers give the first host's environment to all.
 pub(super) fn line_rate(plan: &Plan) -> Rate {
     let hosts = (0..plan.topology().hosts()).map(|host| plan.node(HostId(host).into()));
     let rates =

@@ -1,9 +1,10 @@
-//! Programs of others in a lab, MPI first of all: one command on the first host, whose launcher reaches the other hosts
-//! through this program where it would use ssh.
+//! Third-party programs in a lab, mainly MPI: one command on the first host, whose launcher reaches the other hosts
+//! through this program instead of ssh.
 //!
-//! Launchers know a cluster by a list of host names and an *agent*, called like ssh as `AGENT [options] HOST COMMAND`. Both
-//! lie in a folder that lives as long as the application ([`Application`]); environment variables lead to them. The agent
-//! calls this program, which becomes the command on that host ([`Lab::exec_on_host`](crate::Lab::exec_on_host)).
+//! Launchers find a cluster through a list of host names and an *agent*, called like ssh as `AGENT [options] HOST
+//! COMMAND`. Both are files in a folder that lives as long as the application ([`Application`]), and environment
+//! variables point to them. The agent calls this program, which becomes the command on that host
+//! ([`Lab::exec_on_host`](crate::Lab::exec_on_host)).
 
 mod agent;
 mod attend;
@@ -27,16 +28,17 @@ use crate::plan::Plan;
 use crate::privilege::Workplace;
 use environment::Environment;
 
-/// Names of the files of an application's folder.
+/// Names of the files in an application's folder.
 const HOSTS: &str = "hosts";
 const OPEN_MPI_HOSTS: &str = "hosts.openmpi";
 const HYDRA_HOSTS: &str = "hosts.hydra";
 const AGENT: &str = "agent";
 const KEY: &str = "key";
-/// The provider's library, as libfabric finds it by name.
+/// File name of the provider's library, by which libfabric finds it.
 pub const PROVIDER_LIBRARY: &str = "libpathweave-fi.so";
 
-/// What the programs of an application share: a folder with the hosts' names, the agent and a key. It goes with this value.
+/// Files that the programs of an application share: a folder with the host names, the agent and a key. Dropping this
+/// value removes it.
 #[derive(Debug)]
 pub struct Application {
     folder: tempfile::TempDir,
@@ -44,11 +46,11 @@ pub struct Application {
 }
 
 impl Application {
-    /// Prepares the folder. `agent`: a command that, with ssh's arguments behind it, runs a command on another host;
-    /// the folder's path is put between. `provider`: the folder of [`PROVIDER_LIBRARY`], if there is one.
+    /// Prepares the folder. `agent` returns a command that runs a command on another host when ssh's arguments are
+    /// appended; it gets the path of the folder. `provider` is the folder of [`PROVIDER_LIBRARY`], if there is one.
     ///
     /// # Errors
-    /// The folder or a file in it cannot be made.
+    /// The folder or a file in it cannot be created.
     pub fn prepare(
         plan: &Plan,
         workplace: Workplace,
@@ -82,24 +84,24 @@ impl Application {
         Ok(Application { folder, environment })
     }
 
-    /// Where its files are.
+    /// Returns the path of the folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The file in an application's folder that its hosts see as `/etc/hosts`.
+    /// Returns the file in an application's folder that hosts see as `/etc/hosts`.
     pub fn names_file(folder: &Path) -> PathBuf {
         folder.join(HOSTS)
     }
 
-    /// The variables that its command needs and that `is_set` does not know yet.
+    /// Returns the variables that the application's command needs, except those for which `is_set` returns true.
     pub fn variables(&self, is_set: &dyn Fn(&str) -> bool) -> Vec<(&'static str, OsString)> {
         self.environment.variables(is_set)
     }
 }
 
-/// A script that runs `command` with the script's own arguments behind it. Launchers take one path for an agent, and some
-/// cut it at spaces.
+/// Returns a script that runs `command` followed by the script's own arguments. Launchers accept a single path as an
+/// agent, and some split it at spaces.
 fn script(command: &[OsString]) -> Vec<u8> {
     let mut text = b"#!/bin/sh\nexec".to_vec();
     for word in command {
@@ -110,7 +112,7 @@ fn script(command: &[OsString]) -> Vec<u8> {
     text
 }
 
-/// A word for a shell, as it is.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> OsString {
     let mut bytes = vec![b'\''];
     for &byte in word.as_bytes() {
@@ -120,14 +122,14 @@ fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// A new file, with this mode whatever the process's mask.
+/// Writes a new file with this mode, independently of the process's umask.
 fn write(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(content)
 }
 
-/// A key file's text: 32 random bytes as hexadecimal digits.
+/// Returns the text of a key file: 32 random bytes in hexadecimal digits.
 fn new_key() -> Result<String, LabError> {
     let mut bytes = [0; 32];
     let filled = getrandom::fill(&mut bytes).map_err(|why| io::Error::other(why.to_string()));

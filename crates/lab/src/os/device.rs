@@ -1,4 +1,4 @@
-//! Network devices: pairs of virtual Ethernet ports, their addresses, labels and counters.
+//! Network devices: pairs of virtual Ethernet ports, with addresses, labels and counters.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -13,46 +13,47 @@ use netlink_packet_route::link::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use pathweave_linux::netlink::{Netlink, SystemError};
 
-/// The loopback device's index, the same in every namespace.
+/// Index of the loopback device, the same in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;
-/// Port `p` has this index plus `p`: far above the devices some kernels put into every new namespace.
+/// Index of port 0. Port `p` has this index plus `p`, far above the devices that some kernels create in every new
+/// namespace.
 const FIRST_PORT: u32 = 1_000;
 
-/// Index of the device of a port.
+/// Returns the index of the device of a port.
 pub(crate) fn index_of_port(port: u16) -> u32 {
     FIRST_PORT + u32::from(port)
 }
 
-/// One end of a pair that is to be made.
+/// End of a pair to create.
 pub(crate) struct NewEnd<'a> {
     pub(crate) port: u16,
     pub(crate) device: &'a str,
     pub(crate) mac: Mac,
 }
 
-/// A device there is.
+/// Existing device.
 pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) alias: Option<String>,
-    /// Packets given to it go somewhere.
+    /// True if packets given to the device are transmitted.
     pub(crate) ready: bool,
     pub(crate) counters: Counters,
 }
 
-/// What a device has sent and received since it was made.
+/// Counters of a device since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets sent.
     pub sent_packets: u64,
-    /// Bytes sent, Ethernet headers included.
+    /// Bytes sent, including Ethernet headers.
     pub sent_bytes: u64,
     /// Packets received.
     pub received_packets: u64,
-    /// Bytes received, Ethernet headers included.
+    /// Bytes received, including Ethernet headers.
     pub received_bytes: u64,
 }
 
-/// Makes a pair of ports, `near` in the socket's namespace and `far` in the namespace `far_namespace`.
+/// Creates a pair of ports: `near` in the socket's namespace and `far` in the namespace `far_namespace`.
 pub(crate) fn create_pair(
     netlink: &mut Netlink,
     near: &NewEnd<'_>,
@@ -68,7 +69,7 @@ pub(crate) fn create_pair(
         message.attributes.push(LinkAttribute::Address(end.mac.to_vec()));
         message.attributes.push(LinkAttribute::Mtu(mtu_bytes));
         if super_packets == SuperPackets::Off {
-            // A packet of more than one segment is cut before it enters the device.
+            // A packet of several segments is split before it enters the device.
             message.attributes.push(LinkAttribute::GsoMaxSegs(1));
         }
         message
@@ -100,12 +101,13 @@ pub(crate) fn set_up(netlink: &mut Netlink, index: u32) -> Result<(), SystemErro
     netlink.change(RouteNetlinkMessage::SetLink(message), 0)
 }
 
-/// Gives a device an address of its own, without a network around it.
+/// Adds an address without a subnet to a device.
 pub(crate) fn add_address(netlink: &mut Netlink, index: u32, address: Ipv4Addr) -> Result<(), SystemError> {
     netlink.change(RouteNetlinkMessage::NewAddress(own(index, address, 32)), NLM_F_CREATE | NLM_F_EXCL)
 }
 
-/// Gives a device an address in the network of all hosts, for programs that look for one there. Routes stay as they are.
+/// Adds an address in the subnet of all hosts to a device, for programs that look for one there. Routes stay
+/// unchanged.
 pub(crate) fn add_shown_address(
     netlink: &mut Netlink,
     index: u32,
@@ -126,12 +128,12 @@ fn own(index: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
     message
 }
 
-/// Whether a device is a port of ours.
+/// Returns true if the device is a port of a lab.
 pub(crate) fn is_port(device: &Device) -> bool {
     device.index >= FIRST_PORT
 }
 
-/// All devices of a namespace.
+/// Returns all devices of a namespace.
 pub(crate) fn list(netlink: &mut Netlink) -> Result<Vec<Device>, SystemError> {
     let messages = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
     let devices = messages.into_iter().filter_map(|message| match message {

@@ -1,4 +1,4 @@
-//! Attaching programs to devices.
+//! Attachment of programs to devices.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -7,16 +7,16 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcBpfFlags, TcFilterBpfOption, TcHandle, TcMessage, TcOption};
 use pathweave_linux::netlink::{Netlink, SystemError};
 
-/// Which packets of a device a program sees.
+/// Direction of the packets that a program processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// Those that arrive.
+    /// Packets that arrive.
     Ingress,
-    /// Those that leave, before they queue.
+    /// Packets that leave, before they enter the queue.
     Egress,
 }
 
-/// Makes a device ready for programs.
+/// Prepares a device for programs.
 pub(crate) fn prepare(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
     let mut message = TcMessage::with_index(device as i32);
     message.header.parent = TcHandle::CLSACT;
@@ -25,7 +25,7 @@ pub(crate) fn prepare(netlink: &mut Netlink, device: u32) -> Result<(), SystemEr
     netlink.change(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
-/// Attaches a program, instead of the one there was. The kernel keeps it with the device.
+/// Attaches a program in place of a previous one. The kernel keeps it as long as the device.
 pub(crate) fn attach(
     netlink: &mut Netlink,
     device: u32,
@@ -33,7 +33,7 @@ pub(crate) fn attach(
     program: BorrowedFd<'_>,
 ) -> Result<(), SystemError> {
     const PRIORITY: u32 = 1;
-    /// ETH_P_ALL, in the network's order.
+    /// ETH_P_ALL in network byte order.
     const ALL_PROTOCOLS: u16 = 0x0003u16.to_be();
     let minor = match direction {
         Direction::Ingress => TcHandle::MIN_INGRESS,

@@ -1,4 +1,4 @@
-//! What Linux does for us: namespaces, netlink, devices, routes, queues, and programs in the packets' way.
+//! Interfaces to Linux: namespaces, netlink, devices, routes, queues, and packet programs.
 
 pub(crate) mod device;
 pub(crate) mod filter;

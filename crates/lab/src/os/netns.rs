@@ -1,4 +1,4 @@
-//! Network namespaces with names, as `ip netns` keeps them: files in `/run/netns` on which a namespace is mounted.
+//! Named network namespaces as `ip netns` stores them: files in `/run/netns` on which a namespace is mounted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use pathweave_linux::netlink::Netlink;
 
-/// Where named namespaces are, by convention.
+/// Conventional folder of named namespaces.
 pub(crate) const FOLDER: &str = "/run/netns";
 const THREADS_OWN: &str = "/proc/thread-self/ns/net";
 
@@ -21,7 +21,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// The namespace of that name, which need not exist.
+    /// Returns the namespace with this name, which need not exist.
     pub(crate) fn named(name: impl Into<String>) -> Namespace {
         Namespace { name: name.into() }
     }
@@ -34,7 +34,7 @@ impl Namespace {
         Path::new(FOLDER).join(&self.name)
     }
 
-    /// Names of all there are, in order. Files on which nothing is mounted are among them.
+    /// Returns all named namespaces, in order. The list includes files on which nothing is mounted.
     pub(crate) fn all() -> Result<Vec<Namespace>, LabError> {
         let entries = match fs::read_dir(FOLDER) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -49,7 +49,7 @@ impl Namespace {
         Ok(names.into_iter().map(Namespace::named).collect())
     }
 
-    /// Makes the namespace. `Ok(false)`: there is one of that name.
+    /// Creates the namespace. Returns `Ok(false)` if the name exists already.
     pub(crate) fn create(&self) -> Result<bool, LabError> {
         let path = self.path();
         match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -61,18 +61,18 @@ impl Namespace {
             mount(Some(THREADS_OWN), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
         });
         if let Err(why) = mounted {
-            // Nothing is mounted on it, so this removes a plain file.
+            // Nothing is mounted on the path, so this removes a plain file.
             let _ = fs::remove_file(&path);
             return Err(why).doing(|| format!("make the network namespace {}", self.name));
         }
         Ok(true)
     }
 
-    /// Removes the name. The namespace goes with the last process in it.
+    /// Removes the name. The namespace itself ends with its last process.
     pub(crate) fn remove(&self) -> Result<(), LabError> {
         let path = self.path();
         match umount2(&path, MntFlags::MNT_DETACH) {
-            // Not mounted, which a maker that was killed between two steps leaves behind; or gone already.
+            // Not mounted, because its creator was killed between two steps, or already removed.
             Ok(()) | Err(nix::errno::Errno::EINVAL | nix::errno::Errno::ENOENT) => {}
             Err(why) => return Err(why).doing(|| format!("unmount {}", path.display())),
         }
@@ -84,37 +84,37 @@ impl Namespace {
         }
     }
 
-    /// Opens it. An error if nothing is mounted there.
+    /// Opens the namespace. Returns an error if nothing is mounted there.
     pub(crate) fn open(&self) -> io::Result<File> {
         File::open(self.path())
     }
 
-    /// Device and inode number: what tells which namespace a process is in.
+    /// Returns the device and inode number, which identify the namespace of a process.
     pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
         fs::metadata(self.path()).map(|file| (file.dev(), file.ino()))
     }
 
-    /// Runs `work` on a thread of its own in the namespace.
+    /// Runs `work` on a separate thread in the namespace.
     pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
         on_thread(move || setns(file, CloneFlags::CLONE_NEWNET).map(|()| work()))
             .doing(|| format!("enter the namespace {}", self.name))
     }
 
-    /// Puts the calling thread into the namespace.
+    /// Moves the calling thread into the namespace.
     pub(crate) fn enter(&self) -> Result<(), LabError> {
         let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
         setns(file, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the namespace {}", self.name))
     }
 
-    /// A netlink socket in the namespace.
+    /// Opens a netlink socket in the namespace.
     pub(crate) fn netlink(&self) -> Result<Netlink, LabError> {
         self.inside(Netlink::open)?.doing(|| format!("open a netlink socket in {}", self.name))
     }
 }
 
-/// Makes `/run/netns` a place whose mounts are seen in other mount namespaces, as `ip netns add` does: otherwise
-/// copies of our mounts there would keep namespaces alive that we removed.
+/// Makes mounts in `/run/netns` propagate to other mount namespaces, as `ip netns add` does. Otherwise copies of the
+/// mounts there would keep removed namespaces alive.
 pub(crate) fn prepare_folder() -> Result<(), LabError> {
     let none = None::<&str>;
     fs::create_dir_all(FOLDER).doing(|| format!("create {FOLDER}"))?;
@@ -129,12 +129,13 @@ pub(crate) fn prepare_folder() -> Result<(), LabError> {
     }
 }
 
-/// The namespace of a process, as device and inode number; nothing if it is gone or not ours to look at.
+/// Returns the namespace of a process as device and inode number, or `None` if the process has ended or is not
+/// accessible.
 pub(crate) fn of_process(pid: u32) -> Option<(u64, u64)> {
     fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Namespaces belong to threads, so work in another one gets a thread of its own, which ends with it.
+/// Runs `work` on a separate thread, because the network namespace is a property of a thread.
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match scope.spawn(work).join() {
         Ok(result) => result,

@@ -1,11 +1,11 @@
-//! The programs a lab's switches run for each packet, written for the kernel's virtual machine.
+//! Programs that a lab's switches run for each packet, in the kernel's BPF instruction set.
 
 use std::io;
 
 use pathweave_linux::bpf::{Code, Condition, Instruction, Map, MapKind, Size};
 use pathweave_units::Rate;
 
-/// "Go on as if there were no program" and "drop", as traffic control has them.
+/// Return values of traffic control: continue as without a program, and drop.
 const GO_ON: i32 = -1;
 const DROP: i32 = 2;
 
@@ -15,44 +15,45 @@ const RANDOM: i32 = 7;
 const FORGET_HASH: i32 = 41;
 const MARK_CE: i32 = 97;
 
-/// What a packet suffers in front of a switch's link.
+/// Treatment of packets that leave through a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Treatment {
-    /// Probability that it is lost.
+    /// Probability of loss.
     pub(crate) loss: f64,
-    /// Marking, if there is any.
+    /// Marking, if enabled.
     pub(crate) red: Option<Red>,
 }
 
-/// RED for one port, on a queue that the program keeps in step with the token bucket behind it.
+/// RED for one port. The program maintains a model of the queue in the token bucket behind it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Red {
     /// Rate at which the queue drains.
     pub(crate) rate: Rate,
-    /// Thresholds and room, in bytes.
+    /// Thresholds and capacity in bytes.
     pub(crate) kmin_bytes: u64,
     pub(crate) kmax_bytes: u64,
     pub(crate) room_bytes: u64,
-    /// Probability at the upper threshold, in millionths.
+    /// Marking probability at the upper threshold, in millionths.
     pub(crate) pmax_ppm: u32,
-    /// Entry of the map that is this port's.
+    /// Index of the port's entry in the map.
     pub(crate) entry: u32,
 }
 
-/// What the programs of a lab's ports count: an entry for each end of each link.
+/// Map with the state of all ports: one entry for each end of each link.
 #[derive(Debug)]
 pub(crate) struct Queues(Map);
 
 impl Queues {
-    /// An entry: when the queue will be empty, in nanoseconds of the kernel's monotonic clock; and packets marked.
+    /// Size of an entry: time at which the queue will be empty, in nanoseconds of the kernel's monotonic clock, and
+    /// number of packets marked.
     const ENTRY_BYTES: u32 = 16;
 
-    /// Empty queues of nothing marked.
+    /// Creates the map with empty queues and counts of 0.
     pub(crate) fn new(entries: u32) -> io::Result<Queues> {
         Map::new(MapKind::Array, 4, Self::ENTRY_BYTES, entries).map(Queues)
     }
 
-    /// Packets marked.
+    /// Returns the number of packets marked.
     pub(crate) fn marked(&self, entry: u32) -> io::Result<u64> {
         let mut value = [0; Self::ENTRY_BYTES as usize];
         self.0.read(&entry.to_ne_bytes(), &mut value)?;
@@ -60,8 +61,8 @@ impl Queues {
     }
 }
 
-/// Forgets the hash that a packet carries from its sender's socket: the kernel's choice among equal paths then
-/// follows from addresses and ports, as a switch's does.
+/// Returns a program that clears the hash which a packet carries from its sender's socket. The kernel then chooses
+/// among equal-cost routes by addresses and ports, as a switch does.
 pub(crate) fn rehash() -> Vec<Instruction> {
     let mut code = Code::default();
     code.call(FORGET_HASH);
@@ -69,13 +70,13 @@ pub(crate) fn rehash() -> Vec<Instruction> {
     code.finish()
 }
 
-/// Loses and marks packets.
+/// Returns a program that drops and marks packets.
 pub(crate) fn treat(treatment: &Treatment, queues: Option<&Queues>) -> Vec<Instruction> {
     let mut code = Code::default();
     code.copy(6, 1);
     if treatment.loss > 0.0 {
         code.call(RANDOM);
-        // 32 random bits below the share of 2^32 are a loss; the sum of shares may be 2^32 itself.
+        // A packet is dropped if 32 random bits are below the probability times 2^32, which may be 2^32 itself.
         code.constant(1, (treatment.loss * 2f64.powi(32)) as u64);
         let keep = code.jump(Condition::AtLeast, 0, 1);
         code.give(DROP);
@@ -88,8 +89,8 @@ pub(crate) fn treat(treatment: &Treatment, queues: Option<&Queues>) -> Vec<Instr
     code.finish()
 }
 
-/// The queue is a time: when it will be empty. Packets of one port on two cores at the same instant may miss each
-/// other's share; that is one packet's time in a queue of thousands.
+/// Appends the marking. The state of a queue is the time at which it will be empty. Packets of one port on two cores
+/// at the same instant may overwrite each other's update; the error is one packet in a queue of thousands.
 fn mark(code: &mut Code, red: &Red, queues: &Queues) {
     let ns = |bytes: u64| red.rate.time_for(bytes).as_ps() / 1_000;
     let (kmin, kmax, room) = (ns(red.kmin_bytes), ns(red.kmax_bytes), ns(red.room_bytes));
@@ -103,17 +104,17 @@ fn mark(code: &mut Code, red: &Red, queues: &Queues) {
     code.copy(7, 0);
     code.call(CLOCK_NS);
     code.copy(8, 0);
-    // r9 = the later of now and when the queue is empty; r3 = how long it takes until then.
+    // r9 = the later of now and the time at which the queue is empty; r3 = the time until then.
     code.load(Size::Double, 9, 7, 0);
     let waiting = code.jump(Condition::AtLeast, 9, 8);
     code.copy(9, 8);
     code.land(waiting);
     code.copy(3, 9);
     code.subtract(3, 8);
-    // What finds no room is dropped by the token bucket and adds nothing.
+    // A packet without room is dropped by the token bucket and adds nothing to the queue.
     code.constant(2, room);
     let full = code.jump(Condition::Above, 3, 2);
-    // r1 = this packet's time: its length and what a link adds, in 2^-16 ns a byte.
+    // r1 = transmission time of this packet: its length plus the link's overhead, in units of 2^-16 ns a byte.
     code.load(Size::Word, 1, 6, 0);
     code.add(1, 24);
     code.constant(2, (8e9 * 65_536.0 / red.rate.as_bps() as f64).round() as u64);

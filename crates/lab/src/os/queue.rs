@@ -1,4 +1,4 @@
-//! What stands in front of a link: a token bucket with a queue, or nothing that lets a packet through.
+//! Queue in front of a link: a token bucket, or a queue that lets no packet through.
 
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -8,14 +8,15 @@ use pathweave_units::{Duration, Rate};
 
 /// Bytes of a frame on the wire that the kernel does not count: preamble 8, check sequence 4, gap 12.
 const UNCOUNTED_BYTES: u16 = 24;
-/// Ethernet's header, which the kernel counts, and room for what comes before IP.
+/// Bytes of an Ethernet header, which the kernel counts, and of tags before the IP header.
 const FRAME_HEADER_BYTES: u32 = 50;
-/// Largest packet there is with segmentation offload.
+/// Largest packet with segmentation offload, in bytes.
 const LARGEST_SUPER_PACKET_BYTES: u32 = 65_600;
-/// Time a timer of the kernel may be late by: what the link can send meanwhile must not be lost to it.
+/// Largest delay of a kernel timer. The bucket holds the tokens of this time, so that a late timer does not reduce
+/// the rate.
 const TIMER_SLACK: Duration = Duration::from_us(250);
 
-/// A link's token bucket.
+/// Token bucket of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     rate: Rate,
@@ -24,7 +25,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// A bucket for a rate, packets of up to `mtu_bytes`, and a queue of `queue_bytes`.
+    /// Creates a bucket for a rate, packets of up to `mtu_bytes`, and a queue of `queue_bytes`.
     pub(crate) fn new(rate: Rate, mtu_bytes: u32, queue_bytes: u64) -> Shape {
         let packet = mtu_bytes + FRAME_HEADER_BYTES;
         let late = u32::try_from(rate.bytes_in(TIMER_SLACK)).unwrap_or(u32::MAX);
@@ -32,18 +33,18 @@ impl Shape {
         Shape { rate, burst_bytes: packet.saturating_add(late), limit_bytes }
     }
 
-    /// The same with a bucket that holds a whole packet of segmentation offload.
+    /// Enlarges the bucket to a whole packet of segmentation offload.
     pub(crate) fn with_super_packets(self) -> Shape {
         Shape { burst_bytes: self.burst_bytes.max(LARGEST_SUPER_PACKET_BYTES), ..self }
     }
 
-    /// `struct tc_tbf_qopt`: rate, peak rate (none), limit, bucket (given in bytes elsewhere), MTU (unused).
+    /// Encodes `struct tc_tbf_qopt`: rate, peak rate (none), limit, bucket (set by another attribute), MTU (unused).
     fn parameters(&self) -> Vec<u8> {
-        /// TC_LINKLAYER_ETHERNET: the kernel computes times itself.
+        /// TC_LINKLAYER_ETHERNET: the kernel computes transmission times.
         const ETHERNET: u8 = 1;
-        // The 32-bit field is ignored where the 64-bit attribute is given.
+        // The 32-bit field is ignored if the 64-bit attribute is present.
         let rate = u32::try_from(self.bytes_per_s()).unwrap_or(u32::MAX);
-        // `struct tc_ratespec`: cell log, link layer, overhead, cell alignment, least packet, bytes a second.
+        // `struct tc_ratespec`: cell log, link layer, overhead, cell alignment, smallest packet, bytes a second.
         let mut bytes = vec![0, ETHERNET];
         bytes.extend(UNCOUNTED_BYTES.to_ne_bytes());
         bytes.extend([0; 4]);
@@ -59,7 +60,7 @@ impl Shape {
     }
 }
 
-/// Puts the token bucket in front of a device, instead of whatever is there.
+/// Installs the token bucket in front of a device, in place of the previous queue.
 pub(crate) fn open(netlink: &mut Netlink, device: u32, shape: &Shape) -> Result<(), SystemError> {
     const PARMS: u16 = 1;
     const RATE64: u16 = 4;
@@ -73,16 +74,16 @@ pub(crate) fn open(netlink: &mut Netlink, device: u32, shape: &Shape) -> Result<
     replace_root(netlink, device, "tbf", TcAttribute::Options(options))
 }
 
-/// Loses everything that should leave through a device, and what waits in front of it. Routes, addresses
-/// and carrier stay as they are, as when a cable breaks whose link is not monitored.
+/// Drops everything that is to leave through a device, including the packets in its queue. Routes, addresses and
+/// carrier stay unchanged, as after the break of a cable whose link is not monitored.
 pub(crate) fn close(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
     const OPTIONS: u16 = 2;
-    // `struct tc_fifo_qopt`: a queue of no packets.
+    // `struct tc_fifo_qopt` with a queue of no packets.
     let no_packets = DefaultNla::new(OPTIONS, 0u32.to_ne_bytes().to_vec());
     replace_root(netlink, device, CLOSED, TcAttribute::Other(no_packets))
 }
 
-/// What stands in front of a closed device.
+/// Queueing discipline of a closed device.
 const CLOSED: &str = "pfifo";
 
 fn replace_root(
@@ -97,7 +98,7 @@ fn replace_root(
     netlink.change(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
-/// What one queue has done since it was put there.
+/// State of a queue since its installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueState {
     pub(crate) device: u32,
@@ -105,7 +106,7 @@ pub(crate) struct QueueState {
     pub(crate) dropped_packets: u64,
 }
 
-/// The queues in front of all devices of a namespace.
+/// Returns the queues in front of all devices of a namespace.
 pub(crate) fn list(netlink: &mut Netlink) -> Result<Vec<QueueState>, SystemError> {
     let messages = netlink.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()))?;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Neighbours and routes.
+//! Neighbour entries and routes.
 
 use std::net::Ipv4Addr;
 
@@ -14,15 +14,15 @@ use netlink_packet_route::route::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use pathweave_linux::netlink::{Netlink, SystemError};
 
-/// One of several equally good next hops.
+/// Equal-cost next hop.
 pub(crate) struct NextHop {
     /// Index of the device.
     pub(crate) device: u32,
-    /// Address of the node at its other end.
+    /// Address of the node at the other end.
     pub(crate) gateway: Ipv4Addr,
 }
 
-/// Writes down the neighbour at the other end of a device, so that it need not be resolved.
+/// Adds a permanent neighbour entry for the other end of a device, so that no address resolution is needed.
 pub(crate) fn set_neighbour(
     netlink: &mut Netlink,
     device: u32,
@@ -38,8 +38,8 @@ pub(crate) fn set_neighbour(
     netlink.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
-/// Makes these the next hops to `to/prefix`, instead of any there were. `source`: the address of what is sent from
-/// here.
+/// Sets the next hops to `to/prefix`, in place of previous ones. `source` is the source address of packets from this
+/// node.
 pub(crate) fn set_route(
     netlink: &mut Netlink,
     (to, prefix): (Ipv4Addr, u8),
@@ -57,7 +57,7 @@ pub(crate) fn set_route(
     message.attributes.extend(source.map(|source| RouteAttribute::PrefSource(RouteAddress::Inet(source))));
     let hops = next_hops.iter().map(|hop| {
         let mut next = RouteNextHop::default();
-        // Links have no addresses, so the kernel is told that the gateway is on this one.
+        // Links have no addresses, so the flag tells the kernel that the gateway is on this link.
         next.flags = RouteNextHopFlags::Onlink;
         next.interface_index = hop.device;
         next.attributes.push(RouteAttribute::Gateway(RouteAddress::Inet(hop.gateway)));

@@ -7,25 +7,25 @@ use std::path::Path;
 use crate::error::{Doing, LabError};
 use crate::plan::Role;
 
-/// What a missing setting of the kernel takes away.
+/// Availability of separate hash seeds for switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HashSeeds {
-    /// Every switch has its own.
+    /// Every switch has its own seed.
     #[default]
     Own,
-    /// Before Linux 6.11 all switches share one.
+    /// Before Linux 6.11 all switches share one seed.
     Shared,
 }
 
-/// Sets up the calling thread's namespace for a node.
+/// Configures the calling thread's namespace for a node.
 pub(crate) fn set_up(role: Role) -> Result<HashSeeds, LabError> {
-    // Only what we send shall be on the links: no router solicitations, no multicast reports.
+    // Only packets of the workload may be on the links: no router solicitations, no multicast reports.
     set_if_there("ipv6/conf/all/disable_ipv6", "1")?;
     set_if_there("ipv6/conf/default/disable_ipv6", "1")?;
-    // A packet may come back another way than it went.
+    // Packets may return over another route.
     set("ipv4/conf/all/rp_filter", "0")?;
     set("ipv4/conf/default/rp_filter", "0")?;
-    // Paths are chosen by addresses and ports.
+    // Routes are chosen by addresses and ports.
     set("ipv4/fib_multipath_hash_policy", "1")?;
     let Role::Switch { hash_seed } = role else { return Ok(HashSeeds::Own) };
     set("ipv4/ip_forward", "1")?;
@@ -38,7 +38,7 @@ fn set(name: &str, value: &str) -> Result<(), LabError> {
     fs::write(&path, value).doing(|| format!("set {} to {value}", path.display()))
 }
 
-/// Whether the kernel has it.
+/// Sets the value. Returns false if the kernel does not have the setting.
 fn set_if_there(name: &str, value: &str) -> Result<bool, LabError> {
     match set(name, value) {
         Err(LabError::System { why, .. }) if why.error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -1,23 +1,23 @@
-//! How hosts get their devices.
+//! Devices of hosts.
 
 use pathweave_datapath::{Device, DeviceConfig};
 
-/// Where the device of a host is opened: on a thread in the host's network namespace.
+/// Port for which the device of a host is opened, on a thread in the host's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
-    /// The first network interface of the host, which has its address.
+    /// First network interface of the host, which has its address.
     pub interface: String,
-    /// Bytes of the longest IP packet of its link.
+    /// Size of the longest IP packet of its link, in bytes.
     pub mtu_bytes: u32,
 }
 
-/// Opens the device of a host, or says why it cannot be.
+/// Function that opens the device of a host, or returns the reason why it cannot.
 pub type OpenDevice<'a> = dyn Fn(&HostPort, DeviceConfig) -> Result<Device, String> + Sync + 'a;
 
-/// A device over UDP sockets, which use all ports of a host.
+/// Opens a device over UDP sockets, which use all ports of a host.
 ///
 /// # Errors
-/// What the device says.
+/// The message of the device.
 pub fn over_sockets(_: &HostPort, config: DeviceConfig) -> Result<Device, String> {
     Device::open(config).map_err(|why| why.to_string())
 }

@@ -1,4 +1,4 @@
-//! The hosts of a run: a device of the datapath each, and the connections between them.
+//! Hosts of a run: one datapath device for each, and the connections between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{SocketAddr, SocketAddrV4};
@@ -21,38 +21,39 @@ use crate::error::LabError;
 use crate::lab::Lab;
 use crate::settings::RateScale;
 
-/// Port of every device: RoCEv2's.
+/// UDP port of every device: that of RoCEv2.
 const PORT: u16 = 4791;
-/// Most connections, one for each queue pair of each stream of messages.
+/// Largest number of connections, one for each queue pair of each stream of messages.
 const MOST_CONNECTIONS: usize = 4_000;
-/// Most bytes of memory for messages, at senders and receivers together.
+/// Largest memory for messages in bytes, at senders and receivers together.
 const MOST_BYTES: u64 = 4 << 30;
-/// Where messages have no places of their own, their places at a receiver take turns within so many bytes.
+/// Size in bytes of the receiver's region that messages without memory of their own use in turn.
 const TURN_BYTES: u64 = 16 << 20;
-/// Up to this many bytes in all, every message has a place of its own and is compared when the run is over.
+/// Largest total payload in bytes for which every message has memory of its own and is verified after the run.
 const VERIFIED_BYTES: u64 = 512 << 20;
-/// Messages begin at different places of one random pattern, so that one that lands in another's place is noticed.
+/// Spacing in bytes between the offsets at which messages begin in one random pattern, so that a message written to
+/// the wrong memory is detected.
 const PATTERN_SHIFT: u64 = 64;
 const PATTERN_SHIFTS: u64 = 251;
-/// What software adds to a round trip between idle hosts.
+/// Delay that software adds to a round trip between idle hosts.
 const SOFTWARE_RTT: Duration = Duration::from_micros(200);
-/// A first retransmission timeout is no longer, however slow the motion.
+/// Largest initial retransmission timeout, for any rate scale.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long the other end of a connection that is open here may take to appear.
+/// Time limit for the other end of a connection to appear after this end is open.
 const ACCEPT: Duration = Duration::from_secs(5);
-/// Receives posted ahead on a connection, at most.
+/// Largest number of receives posted ahead on a connection.
 const RECEIVES: u32 = 1_024;
 
-/// All hosts.
+/// All hosts of a run.
 pub(super) struct Ends {
     hosts: BTreeMap<u32, Host>,
-    /// By message: where it goes in its receiver's memory.
+    /// Offset of each message in its receiver's memory.
     places: Vec<u64>,
     pattern: Region,
     verified: bool,
 }
 
-/// A host that sends or receives.
+/// Host that sends or receives.
 struct Host {
     device: Device,
     listener: Listener,
@@ -60,14 +61,14 @@ struct Host {
     registration: Registration,
 }
 
-/// A queue pair: a connection of the datapath, at both of its ends.
+/// Queue pair: a connection of the datapath, with both of its ends.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) sender: Connection,
     pub(super) receiver: Connection,
 }
 
-/// How often loops woke up for an instant, and how much later than that in all.
+/// Number of timed wake-ups of event loops, and their total delay.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Paced {
     times: u64,
@@ -75,7 +76,7 @@ pub(super) struct Paced {
 }
 
 impl Paced {
-    /// How much later on the mean since `before`.
+    /// Returns the average delay of wake-ups since `before`.
     pub(super) fn late_since(&self, before: &Paced) -> Duration {
         let times = self.times.saturating_sub(before.times).max(1);
         Duration::from_nanos(self.late_ns.saturating_sub(before.late_ns) / times)
@@ -83,7 +84,7 @@ impl Paced {
 }
 
 impl Ends {
-    /// Opens the devices of all hosts, and the queue pairs of all connections.
+    /// Opens the devices of all hosts and the queue pairs of all connections.
     pub(super) fn open(
         lab: &Lab,
         spec: &SimSpec,
@@ -128,12 +129,12 @@ impl Ends {
         Ok(ends)
     }
 
-    /// The devices, by host.
+    /// Returns the devices with their hosts.
     pub(super) fn devices(&self) -> impl Iterator<Item = (u32, &Device)> {
         self.hosts.iter().map(|(number, host)| (*number, &host.device))
     }
 
-    /// How punctual the loops of all hosts have been so far.
+    /// Returns the wake-up delays of all hosts' loops so far.
     pub(super) fn paced(&self) -> Paced {
         let mut sum = Paced::default();
         for stats in self.hosts.values().filter_map(|host| host.device.stats()) {
@@ -143,7 +144,7 @@ impl Ends {
         sum
     }
 
-    /// Opens the queue pairs of a connection and finds their other ends.
+    /// Opens the queue pairs of a connection and matches their two ends.
     fn connect(
         &self,
         lab: &Lab,
@@ -157,20 +158,20 @@ impl Ends {
         let open = |_| {
             let sender = src.device.connect_with(dst.device.local_addr(), scheme, &[]);
             let sender = sender.map_err(|why| failed(why.to_string()))?;
-            // One at a time, so that the next one accepted is this one's other end.
+            // One at a time, so that the next accepted connection is the other end of this one.
             let receiver = dst.listener.accept(ACCEPT).map_err(|why| failed(why.to_string()))?;
             Ok(Pair { sender, receiver })
         };
         (0..queue_pairs).map(open).collect()
     }
 
-    /// Posts one receive at `host`, which a message's immediate consumes. A SEND's payload goes to memory that is not read.
+    /// Posts one receive at `host` for a message's immediate. A SEND's payload is written to memory that is not read.
     pub(super) fn receive(&self, host: HostId, receiver: &Connection) -> Result<(), LabError> {
         let memory = self.hosts[&host.0].memory.all();
         receiver.recv(0, memory).map_err(|why| LabError::Run(format!("cannot post a receive: {why}")))
     }
 
-    /// What to send of a message, and where to.
+    /// Returns the source and destination of a message's share.
     pub(super) fn memory(&self, message: u32, dst: HostId, Share { offset, len }: Share) -> (Slice, Remote) {
         let start = shift(message) + offset;
         let from = self.pattern.slice(start as usize..(start + len) as usize);
@@ -178,7 +179,7 @@ impl Ends {
         (from.expect("the pattern is as long as the longest message and its shift"), to)
     }
 
-    /// Compares every message that arrived with what was sent.
+    /// Compares every message that arrived with its original.
     pub(super) fn verify(&self, flows: &[FlowRecord]) -> Result<(), LabError> {
         if !self.verified {
             return Ok(());
@@ -224,13 +225,13 @@ impl Host {
     }
 }
 
-/// Where messages go in their receivers' memory.
+/// Locations of messages in their receivers' memory.
 struct Places {
-    /// By message.
+    /// Offset of each message.
     places: Vec<u64>,
-    /// Memory each receiver needs, in bytes.
+    /// Memory of each receiver in bytes.
     sizes: BTreeMap<u32, u64>,
-    /// Whether each message has a place of its own.
+    /// True if each message has memory of its own.
     own: bool,
 }
 
@@ -244,7 +245,7 @@ impl Places {
         let mut places = Vec::with_capacity(messages.len());
         for message in messages {
             let end = sizes.entry(message.dst.0).or_default();
-            // In turn, so that few of them overlap: a WRITE waits for those on its connection that it overlaps.
+            // Used in turn to avoid overlaps: a WRITE waits for WRITEs of its connection that it overlaps.
             let next = ends.entry(message.dst.0).or_default();
             let write = spec.host.verb == Verb::Write;
             let fits = *next + message.size.get() <= TURN_BYTES;
@@ -269,7 +270,7 @@ fn region(bytes: u64) -> Result<Region, LabError> {
     Region::zeroed(bytes.max(1) as usize).map_err(|why| LabError::Run(why.to_string()))
 }
 
-/// Fills a region with bytes that follow from the seed (a linear congruential generator's upper half).
+/// Fills a region with bytes derived from the seed (upper half of a linear congruential generator).
 fn fill(region: &Region, seed: u64) {
     const CHUNK: usize = 1 << 16;
     let mut state = seed | 1;
@@ -288,8 +289,8 @@ fn shift(message: u32) -> u64 {
     u64::from(message) % PATTERN_SHIFTS * PATTERN_SHIFT
 }
 
-/// The name under which the datapath knows a scheme. It runs the preset as it is; only paths and queue pairs may differ,
-/// because those are ours to choose here.
+/// Returns the datapath's name of a scheme. The datapath runs presets unchanged; only paths and queue pairs may
+/// differ, because the lab sets them.
 fn preset(named: &NamedScheme) -> Result<&'static str, LabError> {
     if named.scheme.forwarding.is_some() {
         return Err(LabError::Run(format!(
@@ -326,7 +327,7 @@ fn config(
     }
     let mut config = DeviceConfig {
         paths: paths.min(MAX_PATHS),
-        // The lab's network is of its own: nothing else can send to it.
+        // The lab's network is isolated: no other host can send to it.
         protection: Protection::Insecure,
         unprotected: Unprotected::Anywhere,
         uncontrolled: Uncontrolled::All,
@@ -359,20 +360,21 @@ fn config(
     Ok(config)
 }
 
-/// Retransmission timers have the scenario's time, in slow motion, but are no quicker than the device's own.
+/// Sets the retransmission timers to the scenario's values, scaled like all times, but not below the device's own.
 fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
     let timeout = Duration::from_secs_f64((spec.host.rto.timeout.as_secs_f64() / scale.share()).min(60.0));
     config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
     config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
 }
 
-/// What hosts made of software add to a round trip, at most, as schemes are told.
+/// Returns the largest delay that software adds to a round trip, as schemes assume it.
 pub(super) fn hosts_rtt() -> Duration {
     let any = SocketAddr::V4(SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, PORT));
     SOFTWARE_RTT + DeviceConfig::new(any).host_delay
 }
 
-/// The longest round trip of a full packet and its acknowledgement in the idle network, in its time, seconds.
+/// Returns the longest round-trip time of a full packet and its acknowledgement in the idle network, in the network's
+/// time, in seconds.
 pub(super) fn longest_round_trip_s(spec: &SimSpec) -> f64 {
     let routing = Routing::whole(&spec.topology);
     let messages = spec.graph.messages();
@@ -386,7 +388,8 @@ pub(super) fn longest_round_trip_s(spec: &SimSpec) -> f64 {
     paths.map(round_trip).fold(0.0, f64::max)
 }
 
-/// Seconds a full packet and its acknowledgement take on the wire at the network's rates. A lab has no delays.
+/// Returns the transmission time of a full packet and its acknowledgement at the network's rates, in seconds. A lab
+/// has no delays.
 fn transmission_s(path: &PathProfile, mtu_payload: u16) -> f64 {
     const HEADERS: u64 = 150;
     const ACKNOWLEDGEMENT: u64 = 150;

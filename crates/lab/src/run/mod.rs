@@ -1,10 +1,10 @@
-//! A scenario's traffic on a lab, moved by the real datapath, with results in the simulator's schema.
+//! Traffic of a scenario on a lab, carried by the real datapath, with results in the simulator's schema.
 //!
 //! # Time
 //!
-//! A lab with a thousandth of the rates is its network in slow motion. Results are told in the network's time: a second
-//! of the lab counts as a millisecond, so that they stand beside the simulator's for the same scenario. What the
-//! software of this machine takes is thereby shrunk like everything else. `wall_s` of the results is real.
+//! A lab with a thousandth of the rates is its network in slow motion. Results use the network's time: a second of
+//! the lab counts as a millisecond, so the results are comparable with the simulator's for the same scenario. Delays
+//! of this machine's software are scaled down likewise. `wall_s` of the results is real time.
 
 mod devices;
 mod ends;
@@ -33,29 +33,29 @@ use pace::{Demand, Measured, Ticks};
 use series::Meter;
 use traffic::Traffic;
 
-/// What a run has come to.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Time of the network since the start.
     pub now: Time,
-    /// Payload delivered so far.
+    /// Payload delivered so far, in bytes.
     pub bytes_done: u128,
-    /// Payload of all messages.
+    /// Payload of all messages, in bytes.
     pub bytes_total: u128,
 }
 
-/// How a run went beside its records.
+/// Result of a run.
 #[derive(Debug)]
 pub struct LabRun {
-    /// The records. The digest is 0: no two runs of a real network are the same.
+    /// Records of the run. The digest is 0, because no two runs of a real network are equal.
     pub result: RunResult,
-    /// What differs from the scenario, as sentences.
+    /// Notes on differences from the scenario.
     pub notes: Vec<String>,
-    /// What the run took of this machine.
+    /// Load of this machine during the run.
     pub load: Load,
 }
 
-/// The network's time in a lab.
+/// Clock of the network's time in a lab.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -67,21 +67,22 @@ impl Clock {
         let ps = self.start.elapsed().as_secs_f64() * self.scale.share() * 1e12;
         Time::from_ps(ps as u64)
     }
-    /// The lab's time for a span of the network's.
+    /// Converts a duration of the network's time to the lab's time.
     fn real(&self, span: pathweave_units::Duration) -> Duration {
         Duration::from_secs_f64((span.as_secs_f64() / self.scale.share()).min(1e9))
     }
 }
 
-/// What is wrong with running `spec` in a lab with these settings on this machine, if its cores are too few for all that
-/// hosts send, and the scale of rates that would fit. An estimate: how the run went is in its result.
+/// Returns a warning if this machine has too few cores for all that the hosts of `spec` send with these settings,
+/// with a rate scale that would fit. This is an estimate; the result of a run contains the measurement.
 pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> {
     Demand::of(spec, settings).foreseen(pace::cores(), settings.rate_scale)
 }
 
-/// The scale of rates at which this machine carries what `spec` sends, with these settings otherwise, even if each packet comes
-/// alone, and at which a round trip takes no longer than in the network, with what hosts made of software add to it: the largest
-/// power of ten that brings the fastest link down to 1 Gb/s at least. Where none does, the smallest that links allow.
+/// Returns the largest power of ten as a rate scale with which this machine can run `spec`. The fastest link then has
+/// at most 1 Gb/s. The machine has enough cores even if each packet arrives alone. The delay that software adds to a
+/// round trip, in the network's time, is at most the network's round-trip time. If no scale satisfies this, returns
+/// the smallest that links allow.
 pub fn fitting_scale(spec: &SimSpec, settings: &Settings) -> RateScale {
     fitting_on(pace::cores(), spec, settings)
 }
@@ -102,14 +103,16 @@ fn fitting_on(cores: usize, spec: &SimSpec, settings: &Settings) -> RateScale {
     }
 }
 
-/// Runs a scenario's traffic and faults on a lab of its topology. Hosts get their devices of `open`. `look` is told how far it is, many times a second;
-/// once it says no, the run ends and what there is becomes the result. Where the machine did not keep up, so that the
-/// result is not of the network, its `ended_detail` says so with what was measured.
+/// Runs a scenario's traffic and faults on a lab of its topology. `open` opens the devices of hosts. `look` receives
+/// the progress many times a second; when it returns false, the run ends with a partial result. If the machine did
+/// not keep up, so that the result does not represent the network, `ended_detail` states that with the measurements.
 ///
 /// # Errors
-/// Schemes with settings of their own, which the datapath does not take; more connections or bytes than a machine should
-/// carry; a host that cannot open its device or reach another; a fault that cannot be made; and payload that arrives
-/// changed, which would be a bug.
+/// - A scheme with modified settings, which the datapath does not support.
+/// - More connections or bytes than the limits of a lab.
+/// - A host that cannot open its device or reach another one.
+/// - A fault that cannot be applied.
+/// - Payload that arrives changed, which would be a bug.
 pub fn run(
     lab: &mut Lab,
     spec: &SimSpec,
@@ -172,7 +175,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// CPU time of this process so far, in seconds: all hosts of a lab run in it.
+/// Returns the CPU time of this process so far in seconds. All hosts of a lab run in it.
 fn cpu_s() -> f64 {
     use nix::sys::time::TimeValLike;
     let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF);
@@ -191,7 +194,7 @@ mod tests {
     use pathweave_units::{Bytes, Duration as Span, Rate};
     use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
 
-    /// Four hosts in a ring at a switch, at 10 Gb/s, with this delay of each link.
+    /// Four hosts in a ring at one switch, at 10 Gb/s, with this delay on each link.
     fn ring(delay: Span) -> SimSpec {
         let star = Star { rate: Rate::from_gbps(10), delay, ..Star::new(4) };
         let topology = star.build(Path::new(".")).unwrap();
@@ -211,13 +214,14 @@ mod tests {
     fn a_scale_fits_where_software_is_no_slower_than_the_network() {
         let settings = Settings::new(RateScale::FULL);
         let scale = |cores, delay| fitting_on(cores, &ring(delay), &settings).to_string();
-        // Two links there and back, 2.9 us each, and 4,396 bytes on both, 3.5 us each: 18.6 us. 1.2 ms of software are 12 at 1/100.
+        // A round trip has four links: 2.9 us of delay each, and 4,396 bytes over two hops at 3.5 us each, 18.6 us in
+        // total. 1.2 ms of software count as 12 us at 1/100.
         assert_eq!(scale(64, Span::from_ns(2_900)), "1/100");
-        // Four times 100 Mb/s are 12,207 packets a second of 97 us.
+        // Four hosts at 100 Mb/s send 12,207 packets a second, with 97 us of CPU time each.
         assert_eq!([1, 2].map(|cores| scale(cores, Span::from_ns(2_900))), ["1/1000", "1/100"]);
-        // Without delays 7 us are left.
+        // Without delays the round trip takes 7 us.
         assert_eq!(scale(64, Span::ZERO), "1/1000");
-        // An ocean has time for software.
+        // A link across an ocean is slower than the software.
         assert_eq!(scale(64, Span::from_ms(10)), "1/10");
     }
 }

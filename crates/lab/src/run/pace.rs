@@ -1,4 +1,4 @@
-//! Whether this machine keeps up with the network it stands for: foreseen before a run, measured behind it.
+//! Check that this machine keeps up with the network of a lab: estimate before a run, measurement after it.
 
 use std::time::Duration;
 
@@ -9,40 +9,41 @@ use pathweave_workload::Bounds;
 
 use crate::settings::{RateScale, Settings};
 
-/// CPU time of a data packet at both of its ends, with its share in acknowledgements. Right to a factor of two, as machines
-/// differ.
+/// CPU seconds of a data packet at both ends, including its share of acknowledgements. Accurate to a factor of two,
+/// since machines differ.
 const AT_ENDS_S: f64 = 8e-6;
-/// CPU time of a packet on one link: a token bucket, a pair of virtual ports, forwarding behind it.
+/// CPU seconds of a packet on one link: a token bucket, a veth pair, and the forwarding after it.
 const ON_A_LINK_S: f64 = 2e-6;
-/// The same of packets so slow that each comes alone: it wakes threads and sets timers by itself. Measured on a virtual machine of
-/// two cores, at 100 Mb/s and 1,400 bytes a packet: 97 us over two links.
+/// CPU seconds of a packet that arrives alone, at both ends and on one link: it wakes threads and sets timers by
+/// itself. Measured on a virtual machine with two cores, at 100 Mb/s and 1,400 bytes a packet: 97 us over two links.
 const ALONE_AT_ENDS_S: f64 = 65e-6;
 const ALONE_ON_A_LINK_S: f64 = 16e-6;
-/// Cores are to be idle for the rest of the time, so that a thread that wakes up finds one.
+/// Largest planned utilisation of the cores, so that a thread that wakes up finds an idle core.
 const BUSY_AT_MOST: f64 = 0.7;
-/// Measured over a run, cores count as busy all the time from here on.
+/// Measured utilisation from which the cores count as saturated.
 const SATURATED: f64 = 0.9;
-/// Loops that wake up later than this on the mean wait for cores. An idle machine takes about a tenth of a millisecond.
+/// Average wake-up delay from which event loops count as waiting for cores. It is about a tenth of a millisecond on
+/// an idle machine.
 const LATE: Duration = Duration::from_millis(1);
-/// Messages of which the paths are looked at.
+/// Number of messages whose paths are examined.
 pub(super) const SAMPLED_MESSAGES: usize = 1_000;
 
-/// What a run asks of the machine.
+/// Demand of a run on the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Demand {
-    /// Hosts that send.
+    /// Number of hosts that send.
     senders: u32,
-    /// What they send together, if all do so as fast as their links allow, and those of whoever receives it.
+    /// Total sending rate if all hosts send at the rate of their links, limited by the links of the receivers.
     most: Rate,
-    /// What they send together on the mean, if the network is as fast as it can be.
+    /// Average total sending rate if the network is as fast as possible.
     mean: Rate,
-    /// Payload of a packet, bytes.
+    /// Payload of a packet in bytes.
     packet_bytes: f64,
-    /// Links a packet crosses on the mean.
+    /// Average number of links that a packet crosses.
     links: f64,
 }
 
-/// Parts that a host takes in a run.
+/// Roles of a host in a run.
 const SENDS: usize = 0;
 const RECEIVES: usize = 1;
 
@@ -62,7 +63,7 @@ impl Demand {
         };
         let ((senders, sent), (_, received)) = (all(SENDS), all(RECEIVES));
         let rate = |host| spec.topology.host_rate(host);
-        // An estimate: what a run refuses, it refuses by itself.
+        // An estimate suffices; the run itself reports errors.
         let notification = spec.task_notification().unwrap_or_default();
         let completion = Bounds::from_graph(graph, notification, rate).completion();
         let seconds = completion.saturating_since(Time::ZERO).as_secs_f64() / scale.share();
@@ -85,20 +86,20 @@ impl Demand {
         }
     }
 
-    /// Cores that moving so much keeps busy.
+    /// Returns the number of cores that traffic at this rate keeps busy.
     fn cores(&self, rate: Rate) -> f64 {
         let packets_per_s = rate.as_bps() as f64 / 8.0 / self.packet_bytes;
         packets_per_s * (AT_ENDS_S + ON_A_LINK_S * self.links)
     }
 
-    /// Whether so many cores carry it, if each packet comes alone.
+    /// Returns true if this number of cores suffices even if each packet arrives alone.
     pub(super) fn is_leisurely(&self, cores: usize) -> bool {
         let packet_s = ALONE_AT_ENDS_S + ALONE_ON_A_LINK_S * self.links;
         let needed = |rate: Rate| rate.as_bps() as f64 / 8.0 / self.packet_bytes * packet_s;
         needed(self.mean) <= BUSY_AT_MOST * cores as f64 && needed(self.most) <= cores as f64
     }
 
-    /// What is wrong with running it on so many cores, if anything, and the scale that would fit.
+    /// Returns a warning if this number of cores is too small, with the rate scale that would fit.
     pub(super) fn foreseen(&self, cores: usize, scale: RateScale) -> Option<String> {
         let (mean, most) = (self.cores(self.mean), self.cores(self.most));
         let room = BUSY_AT_MOST * cores as f64;
@@ -119,61 +120,61 @@ impl Demand {
     }
 }
 
-/// A scale so many times smaller, rounded to one digit so that people can remember it.
+/// Returns a scale that is smaller by the factor `times`, rounded to one digit for readability.
 fn slower(scale: RateScale, times: f64) -> String {
     let divisor = times.max(1.0) / scale.share();
     let digit = 10f64.powf(divisor.log10().floor());
     format!("1/{:.0}", (divisor / digit).ceil() * digit)
 }
 
-/// What a run took of this machine.
+/// Load of this machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// Cores that the process may use.
+    /// Number of cores that the process may use.
     pub cores: usize,
-    /// The part of all cores' time that none of them was idle, 0 to 1, whoever kept them busy.
+    /// Share of the time of all cores that was not idle, 0 to 1, for any process.
     pub busy: f64,
-    /// How much later than asked for loops woke up on the mean.
+    /// Average wake-up delay of the event loops.
     pub late: Duration,
 }
 
-/// What was measured over a run.
+/// Measurements of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Measured {
     pub(super) cores: usize,
     pub(super) wall_s: f64,
-    /// CPU time of this process. What the kernel forwards may count for no process.
+    /// CPU time of this process in seconds. Forwarding in the kernel may not be attributed to any process.
     pub(super) process_cpu_s: f64,
-    /// The part of all cores' time that none of them was idle, where the system tells.
+    /// Share of the time of all cores that was not idle, if the system reports it.
     pub(super) machine_busy: Option<f64>,
-    /// How much later than asked for loops woke up on the mean.
+    /// Average wake-up delay of the event loops.
     pub(super) late: Duration,
 }
 
 impl Measured {
-    /// What the run took of the machine.
+    /// Returns the load of the machine.
     pub(super) fn load(&self) -> Load {
         Load { cores: self.cores, busy: self.busy(), late: self.late }
     }
 
-    /// The part of all cores' time that they were busy.
+    /// Returns the share of the time of all cores that was busy.
     fn busy(&self) -> f64 {
         self.machine_busy.unwrap_or(0.0).max(self.of_run()).min(1.0)
     }
 
-    /// That for this run.
+    /// Returns the share of the time of all cores that this run used.
     fn of_run(&self) -> f64 {
         self.process_cpu_s / self.wall_s.max(1e-9) / self.cores.max(1) as f64
     }
 
-    /// Why the results are not of the network, if they are not.
+    /// Returns the reason why the results do not represent the network, or `None` if they do.
     pub(super) fn verdict(&self, demand: &Demand, scale: RateScale) -> Option<String> {
         let cores = self.cores.max(1) as f64;
         let (of_run, busy) = (self.of_run(), self.busy());
         if busy < SATURATED && self.late < LATE {
             return None;
         }
-        // Where the estimate was too low, what was measured says that it takes more.
+        // The measurement may show a higher demand than the estimate.
         let times = (demand.cores(demand.most) / (BUSY_AT_MOST * cores)).max(2.0);
         Some(format!(
             "this machine did not keep up: its {} cores were {:.0} % busy, {:.0} % with this run, and loops woke up {:.2} ms \
@@ -188,12 +189,12 @@ impl Measured {
     }
 }
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Time of all cores so far, idle or not, in ticks.
+/// Total time of all cores so far, idle and in total, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     idle: u64,
@@ -201,12 +202,12 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// Those of now; `None` where the system does not tell.
+    /// Returns the present values, or `None` if the system does not report them.
     pub(super) fn now() -> Option<Ticks> {
         Ticks::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// proc(5): user, nice, system, idle, iowait, irq, softirq, steal; guests are part of the first two.
+    /// Parses proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guest time is part of the first two.
     fn parse(stat: &str) -> Option<Ticks> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
@@ -214,7 +215,7 @@ impl Ticks {
         Some(Ticks { idle, all: ticks.iter().sum() })
     }
 
-    /// The part of the time since `before` that cores were not idle.
+    /// Returns the share of the time since `before` in which cores were not idle.
     pub(super) fn busy_since(&self, before: &Ticks) -> Option<f64> {
         let all = self.all.checked_sub(before.all).filter(|&all| all > 0)?;
         Some(1.0 - self.idle.saturating_sub(before.idle) as f64 / all as f64)
@@ -225,7 +226,7 @@ impl Ticks {
 mod tests {
     use super::*;
 
-    /// 32 hosts at 1 Gb/s, 4 KB a packet, four links: 1 million packets a second of 16 us each, 16 cores.
+    /// 32 hosts at 1 Gb/s, 4 KB a packet, four links: 1 million packets a second of 16 us each need 16 cores.
     fn demand(mean_gbps: u64) -> Demand {
         Demand {
             senders: 32,
@@ -243,14 +244,14 @@ mod tests {
     #[test]
     fn what_two_cores_cannot_move_is_said_before() {
         let said = demand(32).foreseen(2, scale("1/100")).unwrap();
-        // 16 of 1.4 cores is 11.4 times too much.
+        // 16 cores where 1.4 are available is a factor of 11.4.
         assert_eq!(
             said,
             "32 hosts that send 32.000 Gb/s together at 1/100 of the rates take about 16.0 cores all the time, and this \
              machine has 2: results may be of its CPU, not of the network; --rate-scale 1/2000 would fit, or fewer hosts"
         );
         assert_eq!(demand(32).foreseen(32, scale("1/100")), None);
-        // On the mean 0.5 cores, but not while all send.
+        // The average is 0.5 cores, but it is more while all hosts send.
         let said = demand(1).foreseen(2, scale("1/100")).unwrap();
         assert!(said.contains("take about 16.0 cores while all of them send"), "{said}");
         assert_eq!(demand(1).foreseen(16, scale("1/100")), None);
@@ -258,9 +259,9 @@ mod tests {
 
     #[test]
     fn packets_that_come_alone_take_more() {
-        // 32 Gb/s in 4 KB are a million packets a second of 129 us each.
+        // 32 Gb/s in packets of 4 KB are a million packets a second of 129 us each.
         assert!(!demand(1).is_leisurely(128) && demand(1).is_leisurely(130));
-        // On the mean 90 cores are to be idle for three tenths.
+        // On average 129 cores are busy, and at most 70 % of all cores may be.
         assert!(!demand(32).is_leisurely(180) && demand(32).is_leisurely(185));
     }
 
@@ -283,7 +284,7 @@ mod tests {
              the mean; these are results of its CPU, not of the network; a --rate-scale of 1/2000 or smaller, or fewer \
              hosts, would give it time"
         );
-        // Where cores are rationed, the machine is idle and loops still come late; or the process uses all it may.
+        // With CPU quotas the machine is idle and loops are still late, or the process uses its whole quota.
         assert!(said(Measured { late: Duration::from_millis(3), ..calm }).is_some());
         assert!(said(Measured { process_cpu_s: 19.0, machine_busy: None, ..calm }).is_some());
     }

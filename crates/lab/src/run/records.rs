@@ -1,4 +1,4 @@
-//! From the end of a run to its records.
+//! Conversion of a finished run to its records.
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_results::{EventKind, EventRecord, Fidelity, LinkTotals, RunInfo, RunResult};
@@ -12,10 +12,10 @@ use crate::lab::{Lab, LinkState};
 use crate::schedule::{Change, Schedule};
 use crate::settings::RateScale;
 
-/// What a link adds to a frame, as the kernel counts it: preamble 8, check sequence 4, gap 12.
+/// Bytes that a link adds to a frame as the kernel counts it: preamble 8, check sequence 4, gap 12.
 pub(super) const WIRE_BYTES: u64 = 24;
 
-/// What all directed links have moved: first from `a` to `b`, then back, for each link.
+/// Counters of all directed links: for each link from `a` to `b`, then back.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fabric(Vec<Moved>);
 
@@ -64,7 +64,7 @@ impl Fabric {
 pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
     RunResult {
         info: RunInfo {
-            // What moves here are packets, whatever a simulation of it would have.
+            // A lab carries packets, even if the scenario asks for a flow simulation.
             fidelity: Fidelity::Packet,
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
@@ -97,7 +97,7 @@ fn links(spec: &SimSpec, fabric: &Fabric, end: Time) -> Vec<LinkTotals> {
     fabric.0.iter().zip(0..).map(total).collect()
 }
 
-/// The faults that were made, as events.
+/// Returns the faults that were applied, as events.
 pub(super) fn events(
     schedule: &Schedule,
     faults: &[FaultConfig],
@@ -129,7 +129,7 @@ pub(super) fn events(
     schedule.changes().iter().filter_map(event).collect()
 }
 
-/// The links a fault is about.
+/// Returns the links of a fault.
 fn names(fault: &FaultConfig, topology: &Topology) -> Vec<pathweave_topo::LinkId> {
     match fault {
         FaultConfig::LinkDown { link, .. }

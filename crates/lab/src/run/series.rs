@@ -1,6 +1,6 @@
-//! What links and hosts move over time, sampled while a run goes on.
+//! Time series of links and hosts, sampled during a run.
 //!
-//! Counters only ever grow, so samples are differences of readings, and every second reading may be forgotten.
+//! Counters never decrease, so samples are differences between readings, and every second reading can be dropped.
 
 use std::fs::File;
 use std::io;
@@ -19,26 +19,26 @@ use super::records::WIRE_BYTES;
 use crate::error::{Doing, LabError};
 use crate::lab::Lab;
 
-/// Readings are not closer together: each one wakes the loops of all hosts.
+/// Smallest interval between readings, since each one wakes the loops of all hosts.
 const CLOSEST: Duration = Duration::from_millis(4);
-/// How long to sleep at a time, so that the end of the run is soon noticed.
+/// Longest sleep at a time, so that the end of the run is noticed soon.
 const NAP: Duration = Duration::from_millis(20);
-/// What a namespace's kernel says of all its devices.
+/// File with the counters of all devices of a namespace.
 const COUNTERS: &str = "/proc/thread-self/net/dev";
 
-/// Reads counters of links and hosts.
+/// Reader of the counters of links and hosts.
 pub(super) struct Meter<'a> {
     nodes: Vec<Node>,
     /// Hosts that have a device, by number.
     hosts: Vec<(u32, &'a Device)>,
-    /// Rate of each directed link, the topology's.
+    /// Rate of each directed link in the topology.
     rates: Vec<Rate>,
-    /// Between two readings, in the lab's time.
+    /// Interval between readings, in the lab's time.
     interval: Duration,
     most: usize,
 }
 
-/// A node's counters.
+/// Counters of a node.
 struct Node {
     file: File,
     /// Device and directed link of each port.
@@ -49,14 +49,15 @@ struct Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Reading {
     at: Time,
-    /// Wire bytes by directed link.
+    /// Bytes on the wire, by directed link.
     links: Vec<u64>,
-    /// Payload bytes that have arrived, in the order of hosts, and when each host's loop said so.
+    /// Payload bytes that have arrived, in the order of hosts, with the time at which each host's loop reported them.
     hosts: Vec<(Time, u64)>,
 }
 
 impl<'a> Meter<'a> {
-    /// Of all links of the lab and these hosts, as often as `observe` says; `None`: it wants no samples.
+    /// Creates a meter of all links of the lab and these hosts, with the interval of `observe`. Returns `None` if
+    /// `observe` disables samples.
     pub(super) fn new(
         lab: &Lab,
         observe: &ObserveConfig,
@@ -86,7 +87,7 @@ impl<'a> Meter<'a> {
         }))
     }
 
-    /// Reads until `over`, and returns the samples.
+    /// Takes readings until `over` is set, and returns the samples.
     pub(super) fn watch(&self, clock: &Clock, over: &AtomicBool) -> io::Result<Vec<SeriesSample>> {
         let mut readings = vec![self.read(clock)?];
         let (mut interval, mut next) = (self.interval, Instant::now() + self.interval);
@@ -101,7 +102,7 @@ impl<'a> Meter<'a> {
                 readings = every_second(readings);
                 interval *= 2;
             }
-            // Where readings take long, or the system keeps this thread off the cores, there are fewer.
+            // If readings take long, or this thread does not get a core, there are fewer of them.
             next = (next + interval).max(Instant::now() + interval / 2);
         }
         let hosts: Vec<u32> = self.hosts.iter().map(|(host, _)| *host).collect();
@@ -114,7 +115,7 @@ impl<'a> Meter<'a> {
             (clock.now(), bytes)
         };
         let hosts = self.hosts.iter().map(payload).collect();
-        // These take no time, so that the instant is theirs.
+        // The remaining reads take almost no time, so this instant applies to them.
         let at = clock.now();
         let mut links = vec![0; self.rates.len()];
         for node in &self.nodes {
@@ -127,7 +128,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The whole of a file that the kernel writes as it is read.
+/// Returns the whole content of a file that the kernel generates as it is read.
 fn text_of(file: &File) -> io::Result<String> {
     const CHUNK: usize = 4_096;
     let mut bytes = Vec::new();
@@ -142,8 +143,8 @@ fn text_of(file: &File) -> io::Result<String> {
     }
 }
 
-/// What a device has sent, with what its link adds to frames; `None`: it is not there (proc_net(5): eight counters of what
-/// arrived, then bytes and packets sent).
+/// Returns the bytes that a device has sent on the wire, including the link's overhead, or `None` if there is no such
+/// device. Format of proc_net(5): eight receive counters, then bytes and packets sent.
 fn wire_bytes_sent(text: &str, device: &str) -> Option<u64> {
     let of_device = |line: &str| Some(line.trim_start().strip_prefix(device)?.strip_prefix(':')?.to_owned());
     let counters = text.lines().find_map(of_device)?;
@@ -152,12 +153,13 @@ fn wire_bytes_sent(text: &str, device: &str) -> Option<u64> {
     Some(bytes + WIRE_BYTES * packets)
 }
 
-/// The first reading and every second one after it.
+/// Returns the first reading and every second one after it.
 fn every_second(readings: Vec<Reading>) -> Vec<Reading> {
     readings.into_iter().step_by(2).collect()
 }
 
-/// What moved between each two readings, at the instant of the later. Zeros are left out, as the simulator does.
+/// Returns the differences between successive readings, at the time of the later one. Zeros are left out, as in the
+/// simulator.
 fn samples(readings: &[Reading], rates: &[Rate], hosts: &[u32]) -> Vec<SeriesSample> {
     let mut samples = Vec::new();
     for (before, now) in readings.iter().zip(readings.iter().skip(1)) {
@@ -200,14 +202,14 @@ Inter-|   Receive                                                |  Transmit
 
     #[test]
     fn devices_are_found_by_their_whole_names() {
-        // Ten frames with 24 bytes each.
+        // Ten frames with an overhead of 24 bytes each.
         assert_eq!(wire_bytes_sent(DEVICES, "p1"), Some(5_240));
         assert_eq!(wire_bytes_sent(DEVICES, "p10"), Some(57));
         assert_eq!(wire_bytes_sent(DEVICES, "p"), None);
         assert_eq!(wire_bytes_sent("p1: 1 2 3", "p1"), None);
     }
 
-    /// At 0, 10 and 20 us; two directed links, of 10 and 1 Gb/s, and host 7.
+    /// Readings at 0, 10 and 20 us of two directed links, with 10 and 1 Gb/s, and of host 7.
     fn three() -> Vec<Reading> {
         let reading = |us, links: [u64; 2], hosts: u64| Reading {
             at: Time::from_us(us),
@@ -220,7 +222,7 @@ Inter-|   Receive                                                |  Transmit
     #[test]
     fn samples_are_differences_by_hand() {
         let rates = [Rate::from_gbps(10), Rate::from_gbps(1)];
-        // To seven digits.
+        // Rounded to seven digits.
         let of = |readings: &[Reading]| -> Vec<(u64, SeriesKind, u32, f32)> {
             let all = samples(readings, &rates, &[7]);
             all.iter().map(|s| (s.time_ps / 1_000_000, s.kind, s.entity, s.value as f32)).collect()
@@ -235,7 +237,7 @@ Inter-|   Receive                                                |  Transmit
             (20, SeriesKind::LinkUtilisation, 1, 1.0),
         ];
         assert_eq!(of(&three()), expected);
-        // Half of the readings: the means of both intervals.
+        // With half of the readings, the samples are averages over two intervals.
         let expected = [
             (20, SeriesKind::Interval, 0, 20_000.0),
             (20, SeriesKind::LinkUtilisation, 0, 0.75),
@@ -243,12 +245,12 @@ Inter-|   Receive                                                |  Transmit
             (20, SeriesKind::HostRateBps, 7, 2e9),
         ];
         assert_eq!(of(&every_second(three())), expected);
-        // A host that answered 10 us late has moved its bytes in 20 us.
+        // A host that reported 10 us late moved its bytes in 20 us.
         let mut late = three();
         late.truncate(2);
         late[1].hosts[0].0 = Time::from_us(20);
         assert_eq!(of(&late).last(), Some(&(10, SeriesKind::HostRateBps, 7, 2e9)));
-        // A clock that stands still gives nothing.
+        // If the clock does not advance, there are no samples.
         assert_eq!(of(&[Reading::default(), Reading::default()]), []);
     }
 }

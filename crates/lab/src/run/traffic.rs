@@ -1,4 +1,4 @@
-//! The workload in motion on real hosts: posting messages as they become due, noting how they end.
+//! Execution of a workload on real hosts: posts messages when they are due and records their end.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use super::ends::{Ends, Pair};
 use super::{Clock, Seen};
 use crate::error::LabError;
 
-/// Between two looks at the connections.
+/// Interval between checks of the connections.
 const NAP: Duration = Duration::from_micros(50);
-/// A run in which nothing has ended for so long, and nothing is due, has stalled.
+/// Time without any completion or due task after which a run has stalled.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The state of a run.
+/// State of a run.
 pub(super) struct Traffic<'a> {
     spec: &'a SimSpec,
     ends: &'a Ends,
@@ -29,25 +29,25 @@ pub(super) struct Traffic<'a> {
     routing: Routing,
     /// Tasks, messages and their connections.
     execution: Execution<Pair>,
-    /// Steps of tasks that are to be made, by time.
+    /// Pending steps of tasks, by time.
     steps: BTreeSet<Due>,
-    /// Connections with messages under way, and how many each.
+    /// Connections with messages in progress, and the number of messages on each connection.
     busy: BTreeSet<ConnId>,
     under_way: Vec<u32>,
     last_end: Instant,
-    /// Naps, and how much longer than asked for they took in all.
+    /// Number of naps, and their total delay beyond the requested time.
     naps: u32,
     overslept: Duration,
 }
 
-/// What is left when a run is over.
+/// Results of a finished run.
 pub(super) struct Done {
     pub(super) flows: Vec<FlowRecord>,
     pub(super) jobs: Vec<JobRecord>,
     pub(super) labels: Vec<ActivityLabel>,
     pub(super) activities: Vec<ActivityRecord>,
     pub(super) critical: Vec<CriticalStep>,
-    /// Open as long as this lives: packets that close them are none of the workload's.
+    /// Keeps the connections open, so that packets that close them are not counted for the workload.
     _connections: Connections<Pair>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// Runs until everything is done, or something else ends it.
+    /// Runs until everything is done, or until a limit, a stall or the caller ends the run.
     pub(super) fn run(&mut self, look: &mut dyn FnMut(Seen) -> bool) -> Result<EndReason, LabError> {
         let until = self.spec.stop.until.map(|until| Time::ZERO + until);
         let bytes_total = self.spec.graph.total_bytes();
@@ -111,17 +111,17 @@ impl<'a> Traffic<'a> {
         self.overslept += begin.elapsed().saturating_sub(NAP);
     }
 
-    /// How much later than asked for a nap ended on the mean.
+    /// Returns the average delay of naps beyond the requested time.
     pub(super) fn late(&self) -> Duration {
         self.overslept / self.naps.max(1)
     }
 
-    /// How long until the next task is due, in the lab's time; long if none is known.
+    /// Returns the time until the next task is due, in the lab's time, or a long time if none is known.
     fn until_next(&mut self, now: Time) -> Duration {
         let step = self.steps.first().map(|due| due.at);
         let next = self.execution.next().into_iter().chain(step).min();
         if next.is_some() {
-            // A task waits for time to pass, which is no standstill.
+            // A task that waits for time to pass is not a stall.
             self.last_end = Instant::now();
         }
         next.map_or(PATIENCE, |at| self.clock.real(at.saturating_since(now)))
@@ -149,7 +149,7 @@ impl<'a> Traffic<'a> {
         let mut record = self.execution.record(number);
         record.ideal_fct_ps =
             profile(&self.spec.topology, &self.routing, message.src, message.dst).map_or(0, |mut path| {
-                // A lab has no delays, so they must not make it look better than ideal.
+                // A lab has no delays, so they must not be part of the ideal time.
                 path.hops.iter_mut().for_each(|(_, delay)| *delay = pathweave_units::Duration::ZERO);
                 let host = &self.spec.host;
                 ideal_fct(&path, size, host.mtu.get() as u16, host.framing, host.verb).as_ps()
@@ -175,7 +175,7 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    /// Takes what has ended on all busy connections. Whether anything has.
+    /// Handles all completions on busy connections. Returns true if there were any.
     fn poll(&mut self) -> Result<bool, LabError> {
         let mut any = false;
         let busy: Vec<u32> = self.busy.iter().copied().collect();
@@ -190,7 +190,7 @@ impl<'a> Traffic<'a> {
                 pairs().flat_map(|(_, pair)| std::iter::from_fn(move || pair.sender.poll())).collect();
             any |= !arrived.is_empty() || !heard.is_empty();
             for (part, completion) in arrived {
-                // A connection that is over returns its receives; the sender tells why.
+                // A connection that has ended returns its receives; its sender reports the reason.
                 if let (true, Some(number)) = (completion.is_success(), completion.imm) {
                     self.arrived(number, completion.byte_len);
                     let receiver = &self.execution.connections[id].queue_pairs[part].receiver;
@@ -205,7 +205,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn arrived(&mut self, number: u32, bytes: u64) {
-        // The number comes from the other end.
+        // The number comes from the other end and is not trusted.
         if self.execution.is_arriving(number)
             && self.execution.part_delivered(self.clock.now(), number, bytes)
         {
@@ -246,15 +246,15 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// What is acknowledged has arrived, even if the receiver's process was told later: the system may keep it off the cores for
-/// milliseconds.
+/// Corrects the delivery time: an acknowledged message has arrived, even if the receiver's thread learned of it later
+/// because the system kept it off the cores for milliseconds.
 fn arrived_when_acknowledged(record: &mut FlowRecord) {
     if let (Some(finish), Some(acked)) = (record.finish_ps, record.acked_ps) {
         record.finish_ps = Some(finish.min(acked));
     }
 }
 
-/// What the sender of a connection has counted.
+/// Returns the counters of a connection's sender.
 fn sent(connection: &Connection<Pair>) -> SenderTally {
     let mut tally = SenderTally::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.sender.stats()) {
@@ -263,7 +263,7 @@ fn sent(connection: &Connection<Pair>) -> SenderTally {
     tally
 }
 
-/// What the receiver of a connection has counted.
+/// Returns the counters of a connection's receiver.
 fn received(connection: &Connection<Pair>) -> ReceiverTally {
     let mut tally = ReceiverTally::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.receiver.stats()) {

@@ -1,4 +1,4 @@
-//! Labs of tests: made under a name of their own, removed whatever happens, and what is sent in them.
+//! Labs for tests, with unique names and automatic removal, and helpers that send packets in them.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use pathweave_lab::{Lab, LabName, Plan, Settings};
 use pathweave_topo::{NodeId, Topology};
 
-/// Whether this process may make networks. If not, says so where nobody can overlook it.
+/// Returns true if this process may create networks. If not, prints a conspicuous message.
 pub(crate) fn privileged(test: &str) -> bool {
     let missing = pathweave_lab::missing_privileges();
     if let Some(missing) = &missing {
@@ -17,8 +17,8 @@ pub(crate) fn privileged(test: &str) -> bool {
     missing.is_none()
 }
 
-/// Whether the lab's programs run. Only a kernel that lets us load none excuses that; a program it finds fault with
-/// is our mistake.
+/// Returns true if the lab's programs run. The only valid reason for their absence is a kernel that lets this process
+/// load none. A rejected program is a bug.
 pub(crate) fn programmed(lab: &Lab) -> bool {
     let note = lab.notes().iter().find(|note| note.contains("BPF"));
     if let Some(note) = note {
@@ -31,13 +31,13 @@ pub(crate) fn programmed(lab: &Lab) -> bool {
     note.is_none()
 }
 
-/// A name no other lab of this machine has.
+/// Returns a name that no other lab of this machine has.
 pub(crate) fn unique_name() -> LabName {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("t{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)).parse().unwrap()
 }
 
-/// A lab that is removed with this value.
+/// Lab that is removed when this value is dropped.
 pub(crate) struct TestLab(pub(crate) Lab);
 
 impl TestLab {
@@ -56,7 +56,7 @@ impl Drop for TestLab {
     }
 }
 
-/// Names of namespaces that begin with a lab's prefix.
+/// Returns the names of namespaces that begin with a lab's prefix.
 pub(crate) fn leftovers(lab: &LabName) -> Vec<String> {
     let entries = std::fs::read_dir(Path::new("/run/netns")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -65,7 +65,7 @@ pub(crate) fn leftovers(lab: &LabName) -> Vec<String> {
 
 pub(crate) const PORT: u16 = 4791;
 
-/// A socket in the network of a node; without a port it takes any.
+/// Opens a socket in the network of a node. Port 0 means any port.
 pub(crate) fn socket(lab: &Lab, node: NodeId, port: u16) -> UdpSocket {
     let address = lab.plan().node(node).address;
     let socket = lab.inside(node, || UdpSocket::bind(SocketAddrV4::new(address, port))).unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn socket(lab: &Lab, node: NodeId, port: u16) -> UdpSocket {
     socket
 }
 
-/// Answers on every host until the closure is done.
+/// Runs a closure while every host echoes datagrams.
 pub(crate) fn with_echo<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -90,7 +90,7 @@ pub(crate) fn with_echo<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
                 }
             });
         }
-        // Also when the work panics, so that the scope can end.
+        // Set even if `work` panics, so that the scope can end.
         struct Done<'a>(&'a AtomicBool);
         impl Drop for Done<'_> {
             fn drop(&mut self) {
@@ -102,11 +102,11 @@ pub(crate) fn with_echo<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Whether an answer comes back within 200 ms.
+/// Returns true if an answer arrives within 200 ms.
 pub(crate) fn answers(socket: &UdpSocket, to: Ipv4Addr, text: &[u8]) -> bool {
     socket.send_to(text, SocketAddrV4::new(to, PORT)).unwrap();
     let mut bytes = [0; 2_048];
-    // Late answers to earlier questions are passed over.
+    // Late answers to earlier requests are skipped.
     while let Ok((length, from)) = socket.recv_from(&mut bytes) {
         if &bytes[..length] == text && from.ip() == to {
             return true;

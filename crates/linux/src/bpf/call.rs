@@ -1,6 +1,6 @@
 //! The bpf(2) system call.
 
-// The only way to it is libc's; each block says why it is sound.
+// libc is the only route to the call; each block states why it is sound.
 #![allow(unsafe_code, reason = "bpf(2) takes pointers; each block says why they are valid")]
 
 use std::io;
@@ -9,9 +9,9 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// Calls bpf(2) with a command that returns a descriptor.
 ///
 /// # Safety
-/// As for [`call`].
+/// See [`call`].
 pub(crate) unsafe fn new_descriptor<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let descriptor = unsafe { call(command, attributes) }?;
     // SAFETY: the command returned a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -20,10 +20,11 @@ pub(crate) unsafe fn new_descriptor<T>(command: libc::c_int, attributes: &T) -> 
 /// Calls bpf(2).
 ///
 /// # Safety
-/// The attributes are the beginning of the command's `union bpf_attr`, without padding, and all pointers in them are valid
-/// for what the command does with them.
+/// `attributes` is the beginning of the command's `union bpf_attr`, without padding. All pointers in it are valid for
+/// the accesses that the command makes.
 pub(crate) unsafe fn call<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
-    // SAFETY: the kernel reads as many bytes as it is told, all of them ours; the rest is the caller's promise.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes, all of them within `attributes`; the caller guarantees the
+    // rest.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     // Results of the commands used here are descriptors or zero.

@@ -1,4 +1,4 @@
-//! Instructions one after the other (RFC 9669).
+//! Assembler of instructions (RFC 9669).
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -8,32 +8,32 @@ use crate::bpf::map::Map;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// What is done.
+    /// Operation code.
     pub code: u8,
-    /// Target in the low half, source in the high half.
+    /// Destination register in the low half, source register in the high half.
     pub registers: u8,
-    /// Of an address, in bytes; of a jump, in instructions.
+    /// Offset: of an address in bytes, of a jump in instructions.
     pub offset: i16,
-    /// A number.
+    /// Immediate operand.
     pub immediate: i32,
 }
 
-/// When a jump is taken; numbers are unsigned.
+/// Condition of a jump. Numbers are unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// The left is the right.
+    /// Left equals right.
     Equal = 0x10,
-    /// It is not.
+    /// Left differs from right.
     Differs = 0x50,
-    /// The left is more.
+    /// Left is greater than right.
     Above = 0x20,
-    /// More, or the same.
+    /// Left is greater than or equal to right.
     AtLeast = 0x30,
-    /// Less.
+    /// Left is less than right.
     Below = 0xa0,
 }
 
-/// How much a load or store moves.
+/// Width of a load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// One byte.
@@ -46,14 +46,14 @@ pub enum Size {
     Double = 0x18,
 }
 
-/// A program being written.
+/// A program under construction.
 ///
-/// Registers: r0 is a result, r1 to r5 are arguments and lost in calls, r6 to r9 stay, r10 is the end of the stack. The
-/// numbers of calls are those of `enum bpf_func_id`.
+/// Registers: r0 holds a result; r1 to r5 hold arguments and are clobbered by calls; r6 to r9 are preserved; r10 is
+/// the frame pointer. Function numbers are those of `enum bpf_func_id`.
 #[derive(Debug, Default)]
 pub struct Code(Vec<Instruction>);
 
-/// A jump whose end is not known yet.
+/// A jump whose target is not set yet ([`Code::land`]).
 #[must_use]
 #[derive(Debug)]
 pub struct Jump(usize);
@@ -70,7 +70,7 @@ impl Code {
     pub fn copy(&mut self, target: u8, source: u8) {
         self.push(0xbf, target, source, 0, 0);
     }
-    /// `target = value`, with the sign of `value`.
+    /// `target = value`, sign-extended.
     pub fn set(&mut self, target: u8, value: i32) {
         self.push(0xb7, target, 0, 0, value);
     }
@@ -94,7 +94,7 @@ impl Code {
     pub fn keep_bits(&mut self, target: u8, bits: i32) {
         self.push(0x57, target, 0, 0, bits);
     }
-    /// `target >>= bits`, with zeros from above.
+    /// `target >>= bits`, filled with zeros (logical shift).
     pub fn shift_right(&mut self, target: u8, bits: i32) {
         self.push(0x77, target, 0, 0, bits);
     }
@@ -106,15 +106,15 @@ impl Code {
     pub fn store(&mut self, size: Size, address: u8, offset: i16, source: u8) {
         self.push(0x63 | size as u8, address, source, offset, 0);
     }
-    /// Stores a number of 4 bytes on the stack.
+    /// Stores an immediate of 4 bytes on the stack.
     pub fn store_word(&mut self, offset: i16, value: i32) {
         self.push(0x62, 10, 0, offset, value);
     }
-    /// A number of 8 bytes, which takes two instructions.
+    /// Loads an immediate of 8 bytes, which takes two instructions.
     pub fn constant(&mut self, target: u8, value: u64) {
         self.wide(target, 0, value);
     }
-    /// A map, as functions of the kernel take it.
+    /// Loads the reference to a map, as functions of the kernel take it.
     pub fn map(&mut self, target: u8, map: &Map) {
         const PSEUDO_MAP_FD: u8 = 1;
         self.wide(target, PSEUDO_MAP_FD, u64::from(map.as_fd().as_raw_fd().cast_unsigned()));
@@ -123,31 +123,31 @@ impl Code {
         self.push(0x18, target, kind, 0, value as u32 as i32);
         self.push(0, 0, 0, 0, (value >> 32) as i32);
     }
-    /// Jumps if two registers are so.
+    /// Jumps if the condition holds between two registers.
     pub fn jump(&mut self, condition: Condition, left: u8, right: u8) -> Jump {
         self.push(0x0d | condition as u8, left, right, 0, 0);
         Jump(self.0.len() - 1)
     }
-    /// Jumps if a register and a number are so.
+    /// Jumps if the condition holds between a register and an immediate.
     pub fn jump_if(&mut self, condition: Condition, left: u8, value: i32) -> Jump {
         self.push(0x05 | condition as u8, left, 0, 0, value);
         Jump(self.0.len() - 1)
     }
-    /// The jump ends here.
+    /// Sets the target of a jump to the next instruction.
     pub fn land(&mut self, Jump(from): Jump) {
         // Programs here have some dozens of instructions.
         self.0[from].offset = (self.0.len() - from - 1) as i16;
     }
-    /// Ends with this result.
+    /// Ends the program with an immediate result.
     pub fn give(&mut self, result: i32) {
         self.set(0, result);
         self.end();
     }
-    /// Ends with the result in r0.
+    /// Ends the program with the result in r0.
     pub fn end(&mut self) {
         self.push(0x95, 0, 0, 0, 0);
     }
-    /// The whole program.
+    /// Returns the instructions.
     pub fn finish(self) -> Vec<Instruction> {
         self.0
     }
@@ -165,7 +165,7 @@ mod tests {
         code.land(over);
         code.give(-1);
         let code = code.finish();
-        // Two slots for the constant are jumped over.
+        // The jump skips the two slots of the constant.
         assert_eq!(code[0], Instruction { code: 0x15, registers: 0, offset: 2, immediate: 0 });
         assert_eq!((code[1].immediate, code[2].immediate), (2, 1));
     }

@@ -1,4 +1,4 @@
-//! Programs on network interfaces.
+//! Attachment of programs to network interfaces.
 
 #![allow(unsafe_code, reason = "bpf(2) takes pointers; each block says why they are valid")]
 
@@ -13,12 +13,12 @@ const LINK_DETACH: libc::c_int = 34;
 /// `enum bpf_attach_type`.
 const XDP: u32 = 37;
 
-/// Where a program for received packets runs.
+/// Point in the receive path at which a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In the interface's driver, before the kernel makes anything of the packet.
+    /// In the interface's driver, before the kernel allocates a socket buffer.
     Driver,
-    /// Behind the driver, on any interface: slower, for the kernel has made a packet of its own by then.
+    /// Behind the driver, on any interface. Slower, because the kernel has already allocated a socket buffer.
     Generic,
 }
 
@@ -27,11 +27,11 @@ pub enum Mode {
 pub struct Link(OwnedFd);
 
 impl Link {
-    /// Has a program see all packets that the interface of this index receives.
+    /// Runs a program for every packet that the interface with index `interface` receives.
     ///
     /// # Errors
-    /// No permission, no such interface, another program is there (EBUSY), or the driver cannot (EOPNOTSUPP, or what it says
-    /// of the MTU: EINVAL, ERANGE).
+    /// Fails without permission, without such an interface, if another program is attached (EBUSY), if the driver
+    /// does not support XDP (EOPNOTSUPP), or if the driver rejects the MTU (EINVAL, ERANGE).
     pub fn attach(program: &Program, interface: u32, mode: Mode) -> io::Result<Link> {
         /// `union bpf_attr` of the command: program, interface, kind, flags (XDP_FLAGS_*).
         #[repr(C)]
@@ -47,10 +47,10 @@ impl Link {
         unsafe { new_descriptor(LINK_CREATE, &Attributes([program, interface, XDP, flags])) }.map(Link)
     }
 
-    /// Takes the program off the interface now.
+    /// Detaches the program from the interface now.
     ///
     /// # Errors
-    /// What the kernel says; a link that is off already is none.
+    /// Returns the kernel's error. Detaching a link that is already detached is not an error.
     pub fn detach(&self) -> io::Result<()> {
         // SAFETY: the attribute is a plain number, as the command reads it.
         unsafe { call(LINK_DETACH, &self.0.as_raw_fd().cast_unsigned()) }.map(|_| ())

@@ -1,4 +1,4 @@
-//! Maps: what a program and this process both see.
+//! Maps: memory shared by a program and this process.
 
 #![allow(unsafe_code, reason = "bpf(2) takes pointers; each block says why they are valid")]
 
@@ -12,18 +12,18 @@ const MAP_LOOKUP: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
 const MAP_DELETE: libc::c_int = 3;
 
-/// What a map is (`enum bpf_map_type`).
+/// Type of a map (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
-    /// Values by any key.
+    /// Values by arbitrary key.
     Hash = 1,
-    /// Values by index, zero at first.
+    /// Values by index, initially zero.
     Array = 2,
-    /// AF_XDP sockets by index, to which a program may redirect packets.
+    /// AF_XDP sockets by index. A program may redirect packets to them.
     Sockets = 17,
 }
 
-/// A map, which lives as long as this value or a program that uses it.
+/// A map. It lives as long as this value or a program that uses it.
 #[derive(Debug)]
 pub struct Map {
     descriptor: OwnedFd,
@@ -31,7 +31,7 @@ pub struct Map {
     value_bytes: u32,
 }
 
-/// `union bpf_attr` of what concerns one entry.
+/// `union bpf_attr` of the commands on one entry.
 #[repr(C)]
 struct Entry {
     map: u32,
@@ -42,10 +42,10 @@ struct Entry {
 }
 
 impl Map {
-    /// A map of `entries` at most, keys of `key_bytes`, values of `value_bytes`.
+    /// Creates a map for at most `entries` entries, with keys of `key_bytes` and values of `value_bytes` bytes.
     ///
     /// # Errors
-    /// No permission, no memory, or a kernel without maps of this kind.
+    /// Fails without permission, without memory, or if the kernel has no maps of this kind.
     pub fn new(kind: MapKind, key_bytes: u32, value_bytes: u32, entries: u32) -> io::Result<Map> {
         /// `union bpf_attr` of the command: type, sizes of key and value, entries, flags.
         #[repr(C)]
@@ -59,33 +59,34 @@ impl Map {
     /// Copies an entry's value to `value`.
     ///
     /// # Errors
-    /// There is no such entry, or key or value have another length than the map's.
+    /// Fails if there is no such entry, or if `key` or `value` does not have the map's length.
     pub fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<()> {
         self.check(key, Some(value.len()))?;
         let entry = self.entry(key, value.as_mut_ptr() as u64);
-        // SAFETY: key and value are as long as the map's, and both live until the call is over.
+        // SAFETY: key and value have the map's lengths, and both live until the call returns.
         unsafe { call(MAP_LOOKUP, &entry) }.map(|_| ())
     }
 
-    /// Sets an entry, which need not be there. In a map of sockets the value is a descriptor of one.
+    /// Sets an entry, creating it if absent. In a map of sockets the value is a socket's descriptor.
     ///
     /// # Errors
-    /// The map is full or the key beyond it, or key or value have another length than the map's.
+    /// Fails if the map is full, if the key is out of range, or if `key` or `value` does not have the map's length.
     pub fn write(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
         self.check(key, Some(value.len()))?;
         let entry = self.entry(key, value.as_ptr() as u64);
-        // SAFETY: as in `read`; the kernel only reads both.
+        // SAFETY: as in `read`, and the kernel only reads both.
         unsafe { call(MAP_UPDATE, &entry) }.map(|_| ())
     }
 
     /// Removes an entry.
     ///
     /// # Errors
-    /// There is none, the map is an array, or the key has another length than the map's.
+    /// Fails if there is no such entry, if the map is an array, or if `key` does not have the map's length.
     pub fn remove(&self, key: &[u8]) -> io::Result<()> {
         self.check(key, None)?;
         let entry = self.entry(key, 0);
-        // SAFETY: the key is as long as the map's and lives until the call is over; no value is looked at.
+        // SAFETY: the key has the map's length and lives until the call returns. The kernel does not access the
+        // value.
         unsafe { call(MAP_DELETE, &entry) }.map(|_| ())
     }
 

@@ -1,7 +1,7 @@
 //! Small programs for the kernel's virtual machine (RFC 9669): an assembler, maps, loading and attaching.
 //!
-//! Programs here have some dozens of instructions, so they are written with [`Code`] where they are needed, and neither a
-//! compiler for them nor a C library is. The kernel's verifier checks each of them.
+//! Programs here have some dozens of instructions, so [`Code`] assembles them next to their use. Neither a compiler
+//! for them nor a C library is needed. The kernel's verifier checks each program.
 
 mod call;
 mod code;

@@ -1,4 +1,4 @@
-//! Programs, checked by the kernel.
+//! Programs and their load, at which the kernel verifies them.
 
 #![allow(unsafe_code, reason = "bpf(2) takes pointers; each block says why they are valid")]
 
@@ -9,20 +9,20 @@ use crate::bpf::call::new_descriptor;
 use crate::bpf::code::Instruction;
 
 const PROG_LOAD: libc::c_int = 5;
-/// Bytes of what the verifier may say.
+/// Size of the verifier's log buffer, bytes.
 const LOG_BYTES: usize = 1 << 16;
 
-/// What a program is called for.
+/// Type of a program: the hook that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
-    /// A classifier of traffic control.
+    /// Classifier of traffic control.
     Classifier,
-    /// Each packet a network interface has received, before the kernel looks at it. Packets may be of several pieces, of which
-    /// the program sees the first.
+    /// XDP: runs for each packet that a network interface has received, before the network stack processes it. A
+    /// packet may have several fragments; the program accesses the first.
     Xdp,
 }
 
-/// A program the kernel has accepted; it lives as long as this value or what it is attached to.
+/// A program that the kernel has accepted. It lives as long as this value or its attachment.
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
@@ -42,10 +42,11 @@ struct Attributes {
 }
 
 impl Program {
-    /// Loads a program. The kernel checks that it ends and touches nothing it must not.
+    /// Loads a program. The kernel verifies that it terminates and accesses only permitted memory.
     ///
     /// # Errors
-    /// No permission; or the verifier's complaint.
+    /// Fails without permission, or if the verifier rejects the program; the error then holds the end of the
+    /// verifier's log.
     pub fn load(kind: ProgramKind, code: &[Instruction]) -> io::Result<Program> {
         /// BPF_F_XDP_HAS_FRAGS.
         const SEVERAL_PIECES: u32 = 1 << 5;
@@ -66,23 +67,23 @@ impl Program {
             flags,
             name: *b"pathweave\0\0\0\0\0\0\0",
         };
-        // SAFETY: code and licence are alive, and as long as said (the licence ends with a zero).
+        // SAFETY: code and license are alive and as long as stated (the license ends with a zero byte).
         match unsafe { new_descriptor(PROG_LOAD, &attributes) } {
             Err(why) if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {}
             done => return done.map(Program),
         }
-        // Refused by the verifier: once more, with room for its reasons.
+        // Rejected by the verifier: load again, with a buffer for its log.
         let mut log = vec![0u8; LOG_BYTES];
         attributes.log_level = 1;
         attributes.log_bytes = log.len() as u32;
         attributes.log = log.as_mut_ptr() as u64;
-        // SAFETY: as above, and the log has as many bytes as said.
+        // SAFETY: as above, and the log has the stated length.
         let refused = unsafe { new_descriptor(PROG_LOAD, &attributes) };
         refused.map(Program).map_err(|why| {
             let text = String::from_utf8_lossy(&log);
             let last = text.trim_end_matches('\0').trim_end().lines().rev().take(3).collect::<Vec<_>>();
             if last.is_empty() {
-                // It was not the verifier.
+                // The verifier did not cause the error.
                 return why;
             }
             io::Error::new(why.kind(), format!("{why}: {}", last.join(" / ")))

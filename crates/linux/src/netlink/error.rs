@@ -1,14 +1,14 @@
-//! Why the kernel refuses.
+//! Errors of the kernel.
 
 use std::fmt;
 use std::io;
 
-/// An error of the operating system, with the kernel's own words where it gives any.
+/// An error of the operating system, with the kernel's message if it sent one.
 #[derive(Debug)]
 pub struct SystemError {
     /// The error number.
     pub error: io::Error,
-    /// What netlink's extended acknowledgement says.
+    /// Message of netlink's extended acknowledgement.
     pub words: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! A blocking rtnetlink socket: one request, its answer, and the kernel's own words where it refuses.
+//! A blocking rtnetlink socket: one request, its response, and the kernel's error message.
 //!
-//! Messages are those of `netlink-packet-route`. A [`Netlink`] belongs to the network namespace of the thread that opened it,
-//! wherever it is used afterwards.
+//! Messages are those of `netlink-packet-route`. A [`Netlink`] belongs to the network namespace of the thread that
+//! opened it, also if another thread uses it.
 
 mod error;
 mod socket;

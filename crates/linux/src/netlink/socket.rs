@@ -1,4 +1,4 @@
-//! The socket.
+//! The rtnetlink socket.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::netlink::error::SystemError;
 
-/// A socket of the namespace it was opened in, wherever it is used afterwards.
+/// A netlink socket. It belongs to the network namespace in which it was opened, also if another thread uses it.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -25,22 +25,22 @@ impl Netlink {
     /// Opens a socket in the calling thread's network namespace.
     ///
     /// # Errors
-    /// The kernel has no netlink, or the process no descriptor left.
+    /// Fails if the kernel has no netlink or the process has no free descriptor.
     pub fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        // The kernel's words beside the error number; only the words, not our whole request back.
+        // Ask for the error message beside the error number, but without a copy of the request.
         socket.set_ext_ack(true)?;
         socket.set_cap_ack(true)?;
         Ok(Netlink { socket, sequence: 0 })
     }
 
-    /// Asks for a change and waits until the kernel has made it. `flags`: what there is to say beyond
-    /// "request" and "acknowledge".
+    /// Requests a change and waits until the kernel has made it. `flags` are those beyond `NLM_F_REQUEST` and
+    /// `NLM_F_ACK`.
     ///
     /// # Errors
-    /// Why the kernel does not make it.
+    /// Returns the kernel's error.
     pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), SystemError> {
         let sequence = self.send(message, flags | NLM_F_ACK)?;
         loop {
@@ -58,10 +58,10 @@ impl Netlink {
         }
     }
 
-    /// Asks for one thing; `None`: there is none.
+    /// Requests one object. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// Why the kernel does not answer.
+    /// Returns the kernel's error.
     pub fn get(&mut self, message: RouteNetlinkMessage) -> Result<Option<RouteNetlinkMessage>, SystemError> {
         let sequence = self.send(message, 0)?;
         loop {
@@ -84,10 +84,10 @@ impl Netlink {
         }
     }
 
-    /// Asks for everything of a kind.
+    /// Requests all objects of a kind.
     ///
     /// # Errors
-    /// Why the kernel does not answer.
+    /// Returns the kernel's error.
     pub fn dump(&mut self, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>, SystemError> {
         let sequence = self.send(message, NLM_F_DUMP)?;
         let mut found = Vec::new();
@@ -134,7 +134,8 @@ impl Netlink {
     }
 }
 
-/// An error number with the text of the extended acknowledgement: attributes after the header of our request.
+/// Combines an error number with the text of the extended acknowledgement: attributes after the header of the
+/// request.
 fn refusal(error: &io::Error, payload: &[u8]) -> SystemError {
     const MESSAGE: u16 = 1;
     let mut words = None;

@@ -75,7 +75,7 @@ pub struct MsgAtomic {
     pub data: u64,
 }
 
-/// `fi_ops_atomic.writevalid` and its like.
+/// Signature of `fi_ops_atomic.writevalid` and similar functions.
 pub type Valid = unsafe extern "C" fn(*mut Ep, u32, u32, *mut usize) -> c_int;
 
 #[repr(C)]

@@ -1,4 +1,4 @@
-//! `rdma/fi_domain.h`, but for the types and operations of atomics.
+//! `rdma/fi_domain.h`, except the types and operations of atomics.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -25,7 +25,7 @@ pub struct AvAttr {
     pub flags: u64,
 }
 
-/// A slot of `fi_ops_av` that we have nothing for.
+/// Signature of an entry of `fi_ops_av` that the provider does not implement.
 pub type AvSlot = unsafe extern "C" fn(*mut FidAv, *mut c_void, *mut c_void, *mut c_void, u64) -> c_int;
 
 #[repr(C)]
@@ -49,11 +49,11 @@ pub struct OpsAv {
     pub lookup: unsafe extern "C" fn(*mut FidAv, u64, *mut c_void, *mut usize) -> c_int,
     pub straddr: unsafe extern "C" fn(*mut FidAv, *const c_void, *mut c_char, *mut usize) -> *const c_char,
     pub av_set: AvSlot,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub insert_auth_key: AvSlot,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub lookup_auth_key: AvSlot,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub set_user_id: AvSlot,
 }
 
@@ -85,13 +85,13 @@ pub struct MrAttr {
     pub auth_key: *mut u8,
     pub iface: u32,
     pub device: u64,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub hmem_data: *mut c_void,
-    /// From 1.22 on.
+    /// Present since libfabric 1.22.
     pub page_size: usize,
-    /// From 2.0 on.
+    /// Present since libfabric 2.0.
     pub base_mr: *const FidMr,
-    /// From 2.0 on.
+    /// Present since libfabric 2.0.
     pub sub_mr_cnt: usize,
 }
 

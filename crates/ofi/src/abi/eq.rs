@@ -99,7 +99,7 @@ pub struct CqErrEntry {
     pub prov_errno: c_int,
     pub err_data: *mut c_void,
     pub err_data_size: usize,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub src_addr: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `rdma/fi_errno.h`: positive numbers; what a call returns is negative.
+//! `rdma/fi_errno.h`: positive numbers. Calls return them negated.
 
 pub const FI_SUCCESS: i32 = 0;
 pub const FI_ENOENT: i32 = libc::ENOENT;

@@ -38,7 +38,7 @@ pub const FI_NUMERICHOST: u64 = 1 << 55;
 pub const FI_RMA_EVENT: u64 = 1 << 56;
 pub const FI_SOURCE: u64 = 1 << 57;
 pub const FI_DIRECTED_RECV: u64 = 1 << 59;
-/// A flag of one operation: it shares its bit with a capability.
+/// Flag of an operation. It shares its bit with a capability.
 pub const FI_CLAIM: u64 = 1 << 59;
 pub const FI_DISCARD: u64 = 1 << 58;
 pub const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
@@ -70,7 +70,7 @@ pub const FI_MR_HMEM: c_int = 1 << 10;
 pub const FI_PROGRESS_UNSPEC: u32 = 0;
 pub const FI_PROGRESS_AUTO: u32 = 1;
 pub const FI_PROGRESS_MANUAL: u32 = 2;
-/// New in 2.0.
+/// Added in libfabric 2.0.
 pub const FI_PROGRESS_CONTROL_UNIFIED: u32 = 3;
 
 pub const FI_THREAD_UNSPEC: u32 = 0;
@@ -206,13 +206,13 @@ pub struct DomainAttr {
     pub max_err_data: usize,
     pub mr_cnt: usize,
     pub tclass: u32,
-    /// From 1.20 on.
+    /// Present since libfabric 1.20.
     pub max_ep_auth_key: usize,
-    /// From 2.0 on.
+    /// Present since libfabric 2.0.
     pub max_group_id: u32,
-    /// From 2.5 on.
+    /// Present since libfabric 2.5.
     pub max_cntr_value: u64,
-    /// From 2.5 on.
+    /// Present since libfabric 2.5.
     pub max_err_cntr_value: u64,
 }
 
@@ -250,7 +250,7 @@ pub struct PciAttr {
 #[derive(Clone, Copy, Debug)]
 pub struct BusAttr {
     pub bus_type: u32,
-    /// The only member of a union.
+    /// The only member of a union in C.
     pub attr: PciAttr,
 }
 

@@ -1,8 +1,8 @@
-//! `struct fid` of `rdma/fabric.h`, with which every object begins.
+//! `struct fid` of `rdma/fabric.h`, the first member of every object.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// An endpoint, by its beginning.
+/// An endpoint, through its first member.
 pub type Ep = Fid;
 
 #[repr(C)]

@@ -1,4 +1,5 @@
-//! Sizes by hand, always; and every size, offset and constant against the C headers that are installed.
+//! Layout tests: sizes against fixed numbers, always; and every size, offset and constant against the
+//! installed C headers.
 #![allow(clippy::cast_lossless, reason = "constants of several types become numbers of one")]
 #![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
@@ -18,17 +19,17 @@ use super::rma::*;
 use super::tagged::*;
 use super::version;
 
-/// The oldest headers we support.
+/// Oldest supported headers.
 const OLDEST: (u32, u32) = (1, 17);
 
-/// What is compared: an expression of C, the first version that has it, and our number.
+/// A comparison: a C expression, the first version that has it, and the provider's value.
 struct Line {
     c: String,
     since: (u32, u32),
     ours: u64,
 }
 
-/// A structure: its fields, and from which version on it has the later ones.
+/// Lists a structure's fields, with the versions that added the later ones.
 macro_rules! layout {
     ($lines:ident, $ours:ident = $theirs:literal [$($field:ident $(@ $version:expr)?),* $(,)?]) => {{
         let mut newest = OLDEST;
@@ -185,7 +186,8 @@ fn numbers() -> Vec<Line> {
     lines
 }
 
-/// As measured with gcc on x86-64 against 2.6; what is longer than in 1.17 only grew at its end.
+/// The sizes were measured with gcc on x86-64 against 2.6. Structures that are longer than in 1.17 have only
+/// grown at their end.
 #[test]
 fn sizes_are_those_of_libfabric() {
     let found = [
@@ -251,7 +253,8 @@ fn sizes_are_those_of_libfabric() {
     assert_eq!(version(1, 17), 65_553);
 }
 
-/// Folders with headers: the system's, and those of the variable (several versions, separated by colons).
+/// Returns the folders with headers: the system's, and those of the variable (several versions, separated by
+/// colons).
 fn header_folders() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from("/usr/include")];
     if let Ok(more) = std::env::var("PATHWEAVE_LIBFABRIC_INCLUDES") {
@@ -261,7 +264,7 @@ fn header_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// What C says to each line; `None` where its headers are older than the line.
+/// Returns C's value for each line; `None` if the headers are older than the line.
 fn ask_c(headers: &Path, lines: &[Line]) -> Vec<Option<u64>> {
     let folder = std::env::temp_dir().join(format!("pathweave-layout-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,8 +1,9 @@
-//! The C interface of libfabric, as `repr(C)` types: one file a header, names as there. What we allocate has the size of
-//! libfabric 2.6; what the caller allocates may be shorter, as old as 1.17.
+//! C interface of libfabric as `repr(C)` types. Each header has one file, and names are the same as in C.
+//! Structures that the provider allocates have the size of libfabric 2.6. Structures of the caller may be
+//! shorter, as old as 1.17.
 //!
-//! Tails that 1.17 does not have are marked; in a structure of the caller they are touched only when the version given to
-//! `getinfo` has them.
+//! Trailing members that 1.17 lacks are marked. In a structure of the caller, the provider accesses them only
+//! if the version given to `getinfo` has them.
 #![allow(missing_docs, reason = "the meaning of each field is in libfabric's manual, under the same name")]
 
 pub mod atomic;
@@ -20,7 +21,7 @@ pub mod tagged;
 #[cfg(test)]
 mod layout_test;
 
-/// `FI_VERSION(major, minor)`.
+/// Computes `FI_VERSION(major, minor)`.
 pub const fn version(major: u32, minor: u32) -> u32 {
     major << 16 | minor
 }

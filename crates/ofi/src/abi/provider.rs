@@ -9,7 +9,7 @@ use super::fabric::{FabricAttr, FidFabric, Info};
 pub struct Provider {
     pub version: u32,
     pub fi_version: u32,
-    /// libfabric's own; it writes here.
+    /// Private area of libfabric, which writes to it.
     pub context: [*mut c_void; 4],
     pub name: *const c_char,
     pub getinfo:

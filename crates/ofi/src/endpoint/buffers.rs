@@ -1,5 +1,5 @@
-//! The application's memory, by the numbers under which the engine knows it, and the bridge between the engine's wishes and
-//! the datapath's registrations.
+//! Memory of the application, under the numbers by which the engine refers to it. Connects the engine's
+//! requests to the datapath's registrations.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,46 +13,47 @@ use slab::Slab;
 use crate::ffi::memory::{self, Span, Spans};
 use crate::object::{Map, lock};
 
-/// What stands behind a number.
+/// Memory of a buffer.
 enum Stored {
-    /// Bytes of the application.
+    /// Memory of the application.
     Lent(Spans),
-    /// A copy of ours.
+    /// A copy that the provider owns.
     Owned(Box<[u8]>),
 }
 
 struct Slot {
     stored: Stored,
-    /// As the datapath knows it, made at first need: a region for each span.
+    /// Regions for the datapath, one per span. They are made at first use.
     regions: Vec<Region>,
-    /// Registrations that were given up, and that the loop may still answer from.
+    /// Number of registrations that were released but may still serve responses of the event loop.
     releasing: u32,
     fate: Fate,
 }
 
-/// Which way bytes are copied.
+/// Direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     FromPeer,
     ToPeer,
 }
 
-/// Whether messages of a peer go through shared memory.
+/// `Yes` if messages of a peer go through shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Near {
     Yes,
     No,
 }
 
-/// What is open to peers under a key of the device.
+/// Memory that peers may access under a key of the device.
 struct Opened {
     registration: Registration,
     piece: Piece,
     access: Access,
 }
 
-/// What is open to one peer on this host, which copies from and to it by itself or asks this end to. The device does not know of
-/// it, and its key, [`near_key`], is none of the device's: of those 40 bits are random, so that they are all ones in no run.
+/// Memory that one peer on this host may access. The peer copies from and to it, or asks this endpoint to
+/// copy. The device has no registration for it, and its key, [`near_key`], is never one of the device's. In
+/// device keys, 40 bits are random, so they are all ones in no real run.
 struct Loan {
     peer: PeerId,
     address: u64,
@@ -68,11 +69,11 @@ fn near_index(key: u64) -> usize {
     (u64::MAX - key) as usize
 }
 
-/// Whether an operation still has a buffer.
+/// Use of a buffer by operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Used,
-    /// It goes with its last release.
+    /// The buffer is removed with its last release.
     Forgotten,
 }
 
@@ -80,10 +81,10 @@ enum Fate {
 pub(crate) struct Buffers {
     slots: Slab<Slot>,
     registrations: HashMap<u64, Opened>,
-    /// Keys whose memory was taken away, until no peer uses them.
+    /// Registrations of memory that was withdrawn, kept until no peer uses them.
     withdrawn: HashMap<u64, Registration>,
     loans: Slab<Loan>,
-    /// What is being released, by token.
+    /// Buffers that are being released, by token.
     releasing: Slab<Buffer>,
     device: Device,
     events: Events,
@@ -97,14 +98,14 @@ fn index(buffer: Buffer) -> usize {
 }
 
 impl Buffers {
-    /// `words` is held while a word is changed.
+    /// Makes an empty set. The lock `words` is held while an atomic operation changes a word.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
         let (loans, near, withdrawn) = (Slab::new(), Map::default(), HashMap::new());
         Buffers { slots, registrations, withdrawn, loans, releasing, device, events, words, near }
     }
 
-    /// From now on messages of a peer go through shared memory, or not.
+    /// Sets if messages of a peer go through shared memory.
     pub(crate) fn set_near(&mut self, peer: PeerId, near: Near) {
         match near {
             Near::Yes => self.near.insert(peer, ()),
@@ -112,7 +113,8 @@ impl Buffers {
         };
     }
 
-    /// The piece that a peer on this host means by a place, if that is open to it for this.
+    /// Returns the piece of memory that a peer on this host addresses, if the peer may access it in this
+    /// direction.
     pub(crate) fn lent(&self, peer: PeerId, at: Place, len: u64, way: Direction) -> Option<Piece> {
         let (start, piece, access) = match self.registrations.get(&at.key) {
             Some(Opened { registration, piece, access }) => (registration.address(), *piece, *access),
@@ -128,16 +130,16 @@ impl Buffers {
         piece.part(at.address.checked_sub(start)?, len).filter(|_| is_allowed)
     }
 
-    /// Fills a piece with what comes through a lane.
+    /// Fills a piece with data from a lane.
     pub(crate) fn fill(&self, into: Piece, from: &mut Reader<'_>) {
         self.spans(into, |_, part| match part {
             Part::Lent(span) => span.fill(from),
-            // Copies of ours are only ever sent.
+            // The provider's own copies are only sent, never filled.
             Part::Owned(_) => {}
         });
     }
 
-    /// Shows the bytes of a piece, part by part.
+    /// Calls `look` with the bytes of each part of a piece.
     pub(crate) fn each(&self, piece: Piece, mut look: impl FnMut(&[u8])) {
         self.spans(piece, |_, part| match part {
             Part::Lent(span) => span.show(&mut look),
@@ -148,12 +150,13 @@ impl Buffers {
     /// Copies memory of a peer on this host to a piece.
     ///
     /// # Errors
-    /// The kernel's.
+    ///
+    /// Returns the error of the kernel.
     pub(crate) fn copy(&self, lane: &Lane, into: Piece, address: u64) -> io::Result<()> {
         let mut spans = Vec::new();
         self.spans(into, |_, part| match part {
             Part::Lent(span) => spans.push(span),
-            // Copies of ours are only ever sent.
+            // The provider's own copies are only sent, never filled.
             Part::Owned(_) => {}
         });
         memory::read(lane, &spans, address)
@@ -166,7 +169,7 @@ impl Buffers {
         )
     }
 
-    /// Takes in memory of the application; no bytes need no buffer.
+    /// Adds memory of the application. Zero bytes need no buffer.
     pub(crate) fn lend(&mut self, spans: Spans) -> Piece {
         let len: usize = spans.iter().map(|span| span.len()).sum();
         if len == 0 {
@@ -175,7 +178,7 @@ impl Buffers {
         Piece::whole(self.insert(Stored::Lent(spans)), len as u64)
     }
 
-    /// Takes in a copy of scattered memory, in one piece.
+    /// Adds a contiguous copy of scattered memory.
     pub(crate) fn gather(&mut self, spans: &[Span]) -> Piece {
         let mut bytes = vec![0; spans.iter().map(|span| span.len()).sum()];
         let mut rest = &mut bytes[..];
@@ -188,7 +191,7 @@ impl Buffers {
         if len == 0 { Piece::NONE } else { Piece::whole(self.insert(Stored::Owned(bytes.into())), len) }
     }
 
-    /// Forgets a buffer that no operation uses.
+    /// Removes a buffer that no operation uses.
     pub(crate) fn forget(&mut self, buffer: Buffer) {
         match self.slots.get_mut(index(buffer)) {
             Some(slot) if slot.releasing > 0 => slot.fate = Fate::Forgotten,
@@ -197,17 +200,17 @@ impl Buffers {
         }
     }
 
-    /// The loop may still read the buffer, for a peer that has not heard an answer.
+    /// Returns true if the event loop may still read the buffer, for a peer that has not received a response.
     pub(crate) fn is_in_use(&self, buffer: Buffer) -> bool {
         self.slots.get(index(buffer)).is_some_and(|slot| slot.releasing > 0)
     }
 
-    /// Whether there is any such buffer.
+    /// Returns true if the event loop may still read any buffer.
     pub(crate) fn any_in_use(&self) -> bool {
         !self.releasing.is_empty()
     }
 
-    /// The loop is to give up memory; by which token it tells.
+    /// Starts the release of memory by the event loop. Returns the token of the event that reports its end.
     fn begin_release(&mut self, buffer: Buffer) -> u64 {
         if let Some(slot) = self.slots.get_mut(index(buffer)) {
             slot.releasing += 1;
@@ -215,7 +218,7 @@ impl Buffers {
         self.releasing.insert(buffer) as u64
     }
 
-    /// The loop has given up a registration; the buffer that it was of.
+    /// Records that the event loop has released a registration. Returns its buffer.
     pub(crate) fn released(&mut self, token: u64) -> Option<Buffer> {
         let buffer = self.releasing.try_remove(token as usize)?;
         if let Some(slot) = self.slots.get_mut(index(buffer)) {
@@ -227,7 +230,7 @@ impl Buffers {
         Some(buffer)
     }
 
-    /// Where a piece begins in the application's memory; 0 for none of its.
+    /// Returns the address of a piece in the application's memory, or 0 if the piece is not in it.
     pub(crate) fn address(&self, piece: Piece) -> usize {
         let Some(Slot { stored: Stored::Lent(spans), .. }) = self.slots.get(index(piece.buffer)) else {
             return 0;
@@ -242,7 +245,7 @@ impl Buffers {
         0
     }
 
-    /// A piece as the memory of a request.
+    /// Returns a piece as the memory of a datapath request.
     pub(crate) fn slices(&mut self, piece: Piece) -> Option<Slices> {
         let (from, len) = (piece.offset as usize, piece.len as usize);
         let slot = self.slots.get_mut(index(piece.buffer))?;
@@ -268,14 +271,14 @@ impl Buffers {
         Slices::of(slices).ok()
     }
 
-    /// Address of the first byte of a piece, if the others follow it.
+    /// Returns the address of a piece's first byte, if the piece is contiguous.
     pub(crate) fn start_of_one(&self, piece: Piece) -> Option<u64> {
         let mut parts = 0;
         self.spans(piece, |_, _| parts += 1);
         self.start(piece).filter(|_| parts == 1)
     }
 
-    /// Where the first byte of a piece is.
+    /// Returns the address of a piece's first byte.
     fn start(&self, piece: Piece) -> Option<u64> {
         let mut start = None;
         self.spans(piece, |_, part| {
@@ -287,7 +290,7 @@ impl Buffers {
         start
     }
 
-    /// Calls `each` with the spans of a piece, and where each lies in it.
+    /// Calls `each` with every part of a piece and its offset within the piece.
     fn spans(&self, piece: Piece, mut each: impl FnMut(usize, Part<'_>)) {
         let (mut skip, mut left) = (piece.offset as usize, piece.len as usize);
         let Some(slot) = self.slots.get(index(piece.buffer)) else { return };
@@ -307,7 +310,7 @@ impl Buffers {
     }
 }
 
-/// Bytes that follow each other.
+/// A contiguous range of bytes.
 enum Part<'a> {
     Lent(Span),
     Owned(&'a [u8]),
@@ -317,7 +320,7 @@ impl Memory for Buffers {
     fn place(&mut self, at: Piece, bytes: &[u8]) {
         self.spans(at, |offset, part| match part {
             Part::Lent(span) => span.store(&bytes[offset..offset + span.len()]),
-            // Copies of ours are only ever sent.
+            // The provider's own copies are only sent, never filled.
             Part::Owned(_) => {}
         });
     }
@@ -360,7 +363,7 @@ impl Memory for Buffers {
             Stored::Lent(spans) if spans.len() == 1 => {
                 spans[0].part(piece.offset as usize, piece.len as usize).region()?
             }
-            // What is to be read by peers is in one piece.
+            // Memory that peers read must be contiguous.
             Stored::Lent(_) => return None,
             Stored::Owned(bytes) => {
                 let range = piece.offset as usize..(piece.offset + piece.len) as usize;
@@ -368,7 +371,8 @@ impl Memory for Buffers {
             }
         };
         let allowed = datapath::Access { read: access.reads(), write: access.writes() };
-        // Named by its address here: a peer on this host copies from there without asking.
+        // The registration's address is the local one, because a peer on this host copies from it without
+        // asking.
         let address = region.as_ptr() as u64;
         let registration = self.device.register_at(&region, address, allowed).ok()?;
         let remote = registration.remote(0);

@@ -1,4 +1,4 @@
-//! What is behind the lock.
+//! State of an endpoint behind its lock.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -29,12 +29,12 @@ use crate::object::lock;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
 
-/// Bytes of messages that bring no payload, and of small ones: the smaller places.
+/// Size of the smaller staging slots, bytes. They hold messages without payload and small messages.
 const SMALL_PLACE: usize = 256;
-/// Most bytes of a message's header.
+/// Largest size of a message's header, bytes.
 pub(super) const HEADER_ROOM: usize = 96;
 
-/// Most buffers of an operation: operand, comparand and result of an atomic.
+/// Largest number of buffers of an operation: operand, comparand and result of an atomic.
 const MOST_BUFFERS: usize = 3;
 
 /// An operation of the application.
@@ -45,16 +45,16 @@ pub(super) struct Operation {
     pub(super) kind: OperationKind,
 }
 
-/// When an operation is over.
+/// Completion that ends an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
-    /// With its completion.
+    /// The first completion ends the operation.
     Once,
-    /// A receive: the same, and it can be cancelled.
+    /// A receive: the first completion ends it, and it can be cancelled.
     Receive,
-    /// With the one that releases the buffer; it can be cancelled.
+    /// A multi-receive: the completion that releases the buffer ends it, and it can be cancelled.
     Many,
-    /// A look for a message to claim: with the claim, if there is one.
+    /// A search for a message to claim: it ends with the claim, if there is one.
     Claiming,
     /// The message is claimed.
     Claimed,
@@ -76,7 +76,7 @@ pub(crate) struct Closing {
     pub(super) buffer: Buffer,
 }
 
-/// All that the lock guards. Fields are dropped in this order: connections before the device.
+/// All state that the lock guards. Fields are dropped in this order: connections before the device.
 pub(crate) struct Core {
     pub(super) engine: Engine,
     pub(super) neighbours: Neighbours,
@@ -84,17 +84,17 @@ pub(crate) struct Core {
     pub(super) links: Links,
     pub(super) stage: Stage,
     pub(super) operations: Slab<Operation>,
-    /// Claimed messages by the application's context.
+    /// Claimed messages, by the application's context.
     pub(super) claimed: HashMap<usize, usize>,
     pub(super) requests: Slab<Request>,
-    /// Requests to send or to move bytes that the device has not answered.
+    /// Number of requests to send or to transfer bytes that the device has not completed.
     pub(super) unanswered: usize,
     pub(super) regions: HashMap<u64, (RegionId, Buffer)>,
-    /// Those that are being closed, by the application's key.
+    /// Regions that are being closed, by the application's key.
     pub(super) closing: HashMap<u64, Closing>,
-    /// Completions that wait until nothing reads the memory any more.
+    /// Completions that are delayed until their memory is no longer read.
     deferred: Vec<Completion>,
-    /// Connections that were given up, until they are over.
+    /// Connections that are being closed, by connection.
     pub(super) dying: HashMap<ConnectionId, PeerId>,
     pub(super) reporter: Reporter,
     pub(super) vector: Arc<Vector>,
@@ -104,7 +104,7 @@ pub(crate) struct Core {
     pub(super) caps: u64,
     pub(super) scheme: String,
     pub(super) next_token: u64,
-    /// Peers by the application's numbers, and the version of the vector that they are true of.
+    /// Peers by the application's addresses, and the version of the address vector for which they are valid.
     pub(super) targets: (u64, Vec<Option<PeerId>>),
     pub(super) visits: Visits,
     _accepting: Accepting,
@@ -113,10 +113,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Lets peers connect.
+    /// Starts to accept connections.
     ///
     /// # Errors
-    /// FI_EADDRINUSE if somebody else lets them.
+    ///
+    /// Returns FI_EADDRINUSE if another object accepts them already.
     pub(super) fn start(
         endpoint: &Endpoint,
         boot: u64,
@@ -169,12 +170,13 @@ impl Core {
         })
     }
 
-    /// Begins to look after peers on this host.
+    /// Starts the thread that serves peers on this host.
     pub(super) fn start_watch(&mut self, endpoint: Weak<Endpoint>) {
         self.neighbours.start(endpoint);
     }
 
-    /// What can be done at once without the device: what has come through shared memory. True if anything has.
+    /// Processes messages that arrived through shared memory, without the device. Returns true if there were
+    /// any.
     pub(super) fn look_at_lanes(&mut self) -> bool {
         let heard = self.hear();
         self.take_notices();
@@ -182,7 +184,8 @@ impl Core {
         heard
     }
 
-    /// What the application has read of peers' writes makes room for more.
+    /// Tells the engine how many notices of peers' writes the application has read, which makes room for
+    /// more.
     fn take_notices(&mut self) {
         if self.reporter.notices_read.load(Ordering::Relaxed) > 0 {
             let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
@@ -194,7 +197,7 @@ impl Core {
         self.device.clone()
     }
 
-    /// Takes what has happened, and does what follows. True if a peer on this host has said anything.
+    /// Processes all events and their consequences. Returns true if a peer on this host has sent anything.
     pub(super) fn pass(&mut self) -> bool {
         while let Some(event) = self.events.take() {
             self.visits.saw_event();
@@ -204,7 +207,7 @@ impl Core {
         self.look_at_lanes()
     }
 
-    /// Does what the engine wants, and reports what has ended.
+    /// Executes the engine's actions and reports finished operations.
     pub(super) fn carry_out(&mut self) {
         while let Some(action) = self.engine.poll_action() {
             self.act(action);
@@ -214,7 +217,7 @@ impl Core {
         }
     }
 
-    /// Whether nothing is left to do for any peer.
+    /// Returns true if no work is left for any peer.
     pub(super) fn is_idle(&self) -> bool {
         self.links.ids().all(|peer| self.engine.is_idle(peer))
             && !self.neighbours.is_waiting()
@@ -222,12 +225,13 @@ impl Core {
             && self.dying.is_empty()
     }
 
-    /// True if a peer has yet to get what the application cannot wait for.
+    /// Returns true if a peer has yet to receive data that the application cannot wait for.
     pub(super) fn owes(&self) -> bool {
         self.links.ids().any(|peer| self.engine.owes(peer))
     }
 
-    /// Gives up peers that have not taken what they are owed: what of it the application has posted fails.
+    /// Closes the connections of peers that have yet to receive data that the application cannot wait for.
+    /// Operations on that data fail.
     pub(super) fn give_up_owed(&mut self) {
         let owed: Vec<PeerId> = self.links.ids().filter(|peer| self.engine.owes(*peer)).collect();
         for peer in owed {
@@ -249,7 +253,7 @@ impl Core {
                 self.give_up(peer, Link::None);
             }
             Action::PostReceives { peer, count, size } => {
-                // Of a connection that was dialled here the first are posted already.
+                // A connection that was dialled here has its first receives already.
                 if !self.links.take_first_receives(peer) && self.lane_of(peer).is_none() {
                     self.post_receives(peer, count, size as usize);
                 }
@@ -294,7 +298,8 @@ impl Core {
         self.unless(posted, wr);
     }
 
-    /// A request that could not be posted: its connection is over, which is told by an event.
+    /// Rolls back a request if it could not be posted. In that case its connection has ended, which an event
+    /// reports.
     fn unless(&mut self, posted: bool, wr: u64) {
         if !posted {
             match self.requests.remove(wr as usize) {
@@ -312,7 +317,7 @@ impl Core {
         for _ in 0..count {
             let Some(place) = self.stage.take(bytes) else { return };
             let wr = self.requests.insert(Request::Receive { place: place.clone() }) as u64;
-            // Exactly so large as the peer was told: it may not send more.
+            // The length is exactly what the peer was told, so it cannot send more.
             let into = place.region().slice(place.offset()..place.offset() + bytes).ok();
             let connection = self.links.connection(peer).zip(into);
             let posted = connection.is_some_and(|(to, into)| to.recv(wr, into).is_ok());
@@ -328,7 +333,7 @@ impl Core {
         };
         let all = header.len() + len;
         let Some(mut place) = self.stage.take(all.max(HEADER_ROOM)) else { return };
-        // Nobody else has the place until it is given back.
+        // The slot is exclusive until it is returned.
         let bytes = memory::bytes_mut(&mut place, all);
         bytes[..header.len()].copy_from_slice(header);
         let behind = &mut bytes[header.len()..];
@@ -345,7 +350,7 @@ impl Core {
         self.unless(posted, wr);
     }
 
-    /// Something has ended: reported at once, or when its memory is nobody's any more.
+    /// Handles the end of an operation. Reports it at once, or later if its memory is still in use.
     fn finish(&mut self, done: Completion) {
         if self.must_wait(&done) {
             self.deferred.push(done);
@@ -364,7 +369,7 @@ impl Core {
         dying || operation.buffers.iter().any(|buffer| self.buffers.is_in_use(*buffer))
     }
 
-    /// Looks again at what waits.
+    /// Re-examines the delayed completions.
     pub(super) fn finish_deferred(&mut self) {
         for done in std::mem::take(&mut self.deferred) {
             self.finish(done);
@@ -391,7 +396,7 @@ impl Core {
         self.end(done);
     }
 
-    /// Counters of a region count what peers do to it.
+    /// Counts an operation of a peer in the counters of the region it accessed.
     fn count_in_region(&self, done: &Completion) {
         let Some(mr) = done.region.and_then(|key| self.domain.region(key)) else { return };
         let class = super::report::class_of(done.kind);
@@ -400,7 +405,7 @@ impl Core {
         }
     }
 
-    /// An operation is over, unless more comes of it.
+    /// Removes an operation, unless it has further completions.
     fn end(&mut self, done: &Completion) {
         let Some(index) = (done.context as usize).checked_sub(1) else { return };
         let Some(operation) = self.operations.get_mut(index) else { return };
@@ -418,19 +423,19 @@ impl Core {
         }
     }
 
-    /// Gives up what connects with a peer, for something else.
+    /// Closes the connection with a peer and replaces its link.
     pub(super) fn give_up(&mut self, peer: PeerId, instead: Link) {
         match self.set_link(peer, instead) {
             Link::None => {}
             Link::Dialling { attempt, .. } => attempt.give_up(),
             Link::Answered(open) | Link::Up(open) => {
-                // Dropping the handle closes it; until that is done its memory is in use.
+                // Dropping the handle closes the connection. Its memory is in use until the close is done.
                 self.dying.insert(open.connection.id(), peer);
             }
         }
     }
 
-    /// Bytes of the application for one operation.
+    /// Adds memory of the application for one operation.
     pub(super) fn piece(&mut self, spans: memory::Spans) -> Piece {
         self.buffers.lend(spans)
     }

@@ -1,4 +1,4 @@
-//! What happens on connections.
+//! Handlers of events on connections.
 
 use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{CloseReason, Completion, ConnectError, Connection, Event, Status};
@@ -33,7 +33,7 @@ impl Core {
         }
     }
 
-    /// Dials a peer. What comes of it is an event.
+    /// Dials a peer. An event reports the outcome.
     pub(super) fn dial(&mut self, peer: PeerId) {
         let Some(address) = self.links.address(peer) else { return };
         self.next_token += 1;
@@ -45,7 +45,7 @@ impl Core {
     }
 
     fn on_opened(&mut self, token: u64, connection: Connection) {
-        // An attempt that was given up.
+        // Without a peer, the attempt was given up.
         let Some(peer) = self.links.dialling(token) else { return };
         let Some(answer) = Answer::decode(&connection.info().private_data) else {
             say(Level::Warn, format_args!("{} is no endpoint of ours", connection.peer_addr()));
@@ -81,7 +81,7 @@ impl Core {
         let Some(call) = Call::decode(&connection.info().private_data) else {
             return say(Level::Warn, format_args!("{from} is no endpoint of ours"));
         };
-        // Nobody speaks for another host, nor for this endpoint.
+        // A peer may not claim the address of another host, nor that of this endpoint.
         if call.address.ip() != from.ip() || call.address == self.own {
             return say(Level::Warn, format_args!("{from} says that it is {}", call.address));
         }
@@ -89,7 +89,7 @@ impl Core {
         match self.links.judge(peer, &call) {
             Verdict::Drop => {}
             Verdict::Adopt => {
-                // Who is replaced by it has nothing more to say.
+                // The replaced connection has nothing more to deliver.
                 self.give_up(peer, Link::None);
                 let lane = call.here.and_then(|here| self.neighbours.offer(peer, &here));
                 let carrier = lane.map_or(Carrier::Network, Carrier::Lane);
@@ -106,7 +106,7 @@ impl Core {
         }
         let was = self.set_link(peer, Link::None);
         let crossed = matches!(was, Link::Answered(_)) && reason == CloseReason::Peer;
-        // The peer dropped it for one of its own, which comes; or it was too busy.
+        // The peer closed the connection in favour of one that it dialled, or it was too busy.
         if crossed && self.links.may_redial(peer) {
             return self.dial(peer);
         }
@@ -118,7 +118,7 @@ impl Core {
         if reason == CloseReason::PeerSilent {
             self.engine.lose_receives(peer, failure);
         }
-        // Who is in no address vector is nobody's peer: it does not stay here for ever.
+        // A peer in no address vector is removed, so that it does not stay forever.
         let known = self.links.address(peer).is_some_and(|address| self.vector.number(address).is_some());
         if !known {
             self.engine.forget(peer, failure, &mut self.buffers);

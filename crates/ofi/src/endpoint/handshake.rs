@@ -1,38 +1,39 @@
-//! What endpoints tell each other when they connect.
+//! Messages that endpoints exchange when they connect.
 
 use std::net::{IpAddr, SocketAddr};
 
 use pathweave_shm::{Name, Ticket};
 
-/// Of all endpoints of this protocol.
+/// First bytes of all handshake messages of this protocol.
 const MAGIC: [u8; 4] = *b"PWFI";
-/// Of what is said here; that of the engine's messages follows.
+/// Version of the handshake. The version of the engine's messages follows it.
 const VERSION: u8 = 2;
 
-/// Said by who dials: who it is, and what it knows of connections with the other end.
+/// Message of the dialling endpoint: its identity, and its knowledge of connections with the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Where it listens.
+    /// Address at which the endpoint listens.
     pub(crate) address: SocketAddr,
-    /// New with each start.
+    /// Number of the endpoint's start; new with each start.
     pub(crate) boot: u64,
-    /// Connections dialled by the other end that it has seen: whether the two calls have crossed.
+    /// Number of connections dialled by the peer that this endpoint has seen. It shows if two dials have
+    /// crossed.
     pub(crate) seen: u64,
-    /// Where it can be met, if the other end is on its host.
+    /// Means to share memory if the peer is on the same host.
     pub(crate) here: Option<Here>,
 }
 
-/// How two endpoints of a host meet.
+/// Rendezvous of two endpoints on one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Here {
-    /// Which start of which kernel it is on.
+    /// Identifier of this boot of the kernel.
     pub(crate) kernel: [u8; 16],
     pub(crate) meeting: Name,
-    /// For this call alone.
+    /// Ticket that is valid for this call only.
     pub(crate) ticket: Ticket,
 }
 
-/// Said by who answers.
+/// Message of the answering endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) boot: u64,
@@ -44,7 +45,7 @@ fn opening() -> Vec<u8> {
     bytes
 }
 
-/// What follows the opening, if it is that of our protocol.
+/// Returns the bytes after the opening, if it is that of this protocol.
 fn after_opening(bytes: &[u8]) -> Option<&[u8]> {
     bytes.strip_prefix(&opening()[..])
 }
@@ -75,7 +76,7 @@ impl Call {
         bytes
     }
 
-    /// `None` for what is none of ours.
+    /// Parses a call. Returns `None` for bytes of another protocol.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (boot, rest) = number(after_opening(bytes)?)?;
         let (seen, rest) = number(rest)?;
@@ -106,7 +107,7 @@ impl Answer {
         bytes
     }
 
-    /// `None` for what is none of ours.
+    /// Parses an answer. Returns `None` for bytes of another protocol.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (boot, rest) = number(after_opening(bytes)?)?;
         rest.is_empty().then_some(Answer { boot })
@@ -119,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any bytes of a peer are what an endpoint would say, written just so, or nothing.
+        /// Arbitrary bytes of a peer are either rejected, or are exactly the encoding of the parsed message.
         #[test]
         fn other_bytes_are_nothing(rest in prop::collection::vec(any::<u8>(), 0..120), here in 0u8..3) {
             let mut bytes = opening();

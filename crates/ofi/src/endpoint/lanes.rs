@@ -1,4 +1,5 @@
-//! Messages and memory of peers on this host.
+//! Messages and memory accesses between peers on one host, over lanes. A lane is a shared-memory channel with
+//! one peer.
 
 use pathweave_datapath::CloseReason;
 use pathweave_shm::{Bell, Brought, Heard, Sent, Ticket};
@@ -12,15 +13,17 @@ use super::watch::{LaneKey, Vigil};
 use crate::ffi::memory::Span;
 use crate::log::{Level, say};
 
-/// Messages of one lane that one pass takes.
+/// Largest number of messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;
-/// Bytes that one pass copies from and to other processes: who waits for the lock meanwhile waits about a millisecond.
+/// Largest number of bytes that one pass copies from and to other processes. A thread that waits for the lock
+/// meanwhile waits about a millisecond.
 const BYTES_A_PASS: u64 = 8 << 20;
-/// Messages that a ring can have held when its writer was gone.
+/// Largest number of messages that a ring can have held when its writer ended.
 const MOST_LAST_MESSAGES: usize = 4096;
 
 impl Core {
-    /// From now on this is the link with a peer. What there was before is returned, to be dropped; its lane is closed.
+    /// Sets the link with a peer and closes the lane of the previous link, unless it is the same. Returns the
+    /// previous link, to be dropped.
     pub(super) fn set_link(&mut self, peer: PeerId, link: Link) -> Link {
         let kept = link.lane();
         let before = self.links.set(peer, link);
@@ -35,7 +38,7 @@ impl Core {
         self.buffers.set_near(peer, Near::No);
     }
 
-    /// The lane of a peer that is connected and has one.
+    /// Returns the lane of a peer that is connected and has one.
     pub(super) fn lane_of(&self, peer: PeerId) -> Option<LaneKey> {
         match self.links.carrier(peer)? {
             Carrier::Lane(key) => Some(key),
@@ -43,18 +46,18 @@ impl Core {
         }
     }
 
-    /// A peer hands over a lane.
+    /// Handles a lane that a peer hands over.
     pub(super) fn on_offer(&mut self, ticket: Ticket, brought: Brought) {
-        // Of a call that was given up.
+        // Without a peer, the call was given up.
         let Some(peer) = self.links.ticket_holder(ticket) else { return };
         match self.neighbours.take(peer, brought) {
             Some(key) => self.links.set_carrier(peer, Carrier::Lane(key)),
-            // The peer sees that it was refused, and the call is repeated.
+            // The peer detects the rejection, and the call is repeated.
             None => self.links.stay_apart(peer),
         }
     }
 
-    /// A lane's socket can be read from.
+    /// Handles a readable socket of a lane.
     pub(super) fn on_bell(&mut self, key: LaneKey) {
         let Some(neighbour) = self.neighbours.get(key) else { return };
         if neighbour.lane.bell() == Bell::Gone {
@@ -62,21 +65,21 @@ impl Core {
         }
     }
 
-    /// The other end of a lane is closed, or has broken it.
+    /// Handles a lane that the peer has closed or violated.
     fn on_gone(&mut self, key: LaneKey) {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return };
         self.hear_last(key);
-        // What was said last may have closed it.
+        // The last messages may have closed the lane.
         if self.neighbours.get(key).is_none() {
             return;
         }
         if self.lane_of(peer) != Some(key) {
-            // Not connected yet: what becomes of the call is told otherwise.
+            // The peer is not connected yet. Another event reports the outcome of the call.
             self.links.set_carrier(peer, Carrier::Network);
             self.close_lane(key, peer);
             return;
         }
-        // Who breaks the rules may go on otherwise.
+        // A peer that violates the protocol may still be running.
         let was_killed = self
             .neighbours
             .get(key)
@@ -88,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Takes what was sent before the end.
+    /// Takes the messages that were sent before the end.
     pub(super) fn hear_last(&mut self, key: LaneKey) {
         let broken = self.neighbours.get(key).is_none_or(|neighbour| neighbour.health == Health::Broken);
         if !broken {
@@ -97,7 +100,8 @@ impl Core {
         }
     }
 
-    /// Takes what has come through lanes, and sends on what waited for room. True if anything has come.
+    /// Takes the messages from all lanes and sends those that waited for room. Returns true if any message
+    /// arrived.
     pub(super) fn hear(&mut self) -> bool {
         let (mut at, mut heard) = (0, false);
         self.neighbours.budget = BYTES_A_PASS;
@@ -116,7 +120,8 @@ impl Core {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return false };
         let mut heard = false;
         for _ in 0..most {
-            // What the message before has led to may have closed it; and until the call is answered nothing is heard.
+            // The previous message may have closed the lane. Until the call is answered, no messages are
+            // taken.
             let Some(standing) = self.neighbours.get(key).map(|neighbour| neighbour.standing) else { break };
             if standing == Standing::New && self.lane_of(peer) != Some(key) {
                 break;
@@ -137,7 +142,7 @@ impl Core {
                 }
                 self.neighbours.settle(key);
                 if let Some(neighbour) = self.neighbours.get_mut(key) {
-                    // The peer hears whether it is to have this end pull.
+                    // This tells the peer if it has to copy on behalf of this endpoint.
                     neighbour.lane.reads_peer();
                 }
                 self.buffers.set_near(peer, Near::Yes);
@@ -162,7 +167,7 @@ impl Core {
         heard
     }
 
-    /// The peer has broken the rules.
+    /// Closes a lane whose peer has violated the protocol.
     fn give_up_lane(&mut self, key: LaneKey) {
         self.break_lane(key);
         self.on_gone(key);
@@ -174,7 +179,7 @@ impl Core {
         }
     }
 
-    /// Sends a message through a lane; if there is no room, later.
+    /// Sends a message through a lane, or queues it if there is no room.
     pub(super) fn say(&mut self, key: LaneKey, header: &[u8], payload: &Payload, request: RequestId) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let peer = neighbour.peer;
@@ -213,13 +218,13 @@ impl Core {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         neighbour.waiting.push_back(Waiting::Message { bytes: bytes.into(), request });
         if neighbour.waiting.len() == 1 {
-            // If nobody looks, somebody is to look whether there is room.
+            // If no thread polls, one must be woken to check for room.
             self.neighbours.wake();
         }
     }
 
-    /// Sends a short message through a lane at once, past the queues, where nothing is before it. False: it has to go the way of
-    /// all others.
+    /// Sends a short message through a lane at once, if no other message is queued before it. Returns false
+    /// if it must take the regular path.
     pub(super) fn say_now(&mut self, to: PeerId, label: Label, spans: &[Span], data: Option<u64>) -> bool {
         let Some(neighbour) = self.neighbours.prompt(to) else { return false };
         let len: usize = spans.iter().map(|span| span.len()).sum();
@@ -228,25 +233,25 @@ impl Core {
         }
         let Some(header) = self.engine.send_now(to, label, len as u64, data) else { return false };
         let header = header.as_slice();
-        // There is room: nobody else writes there.
+        // There is room, because this is the only writer.
         neighbour.lane.send(header.len() + len, |writer| {
             writer.put(header);
             spans.iter().for_each(|span| span.show(|bytes| writer.put(bytes)));
         });
-        // Receives that the header grants: of a lane none are posted.
+        // Executes the receives that the header grants. A lane needs none posted.
         self.carry_out();
         true
     }
 
     pub(super) fn sent(&mut self, peer: PeerId, request: RequestId) {
-        // Nobody waits for those of number 0.
+        // Requests with number 0 need no completion.
         if request != RequestId(0) {
             self.engine.completed(peer, request, Ok(()), &mut self.buffers);
         }
     }
 
-    /// Copies from memory of a peer on this host, at once or in its turn, or has the peer send it. Behind WRITEs that the peer has yet
-    /// to carry out the latter, since it is to see them.
+    /// Copies from memory of a peer on this host, at once or later, or has the peer send it. The peer sends
+    /// it if WRITEs that the peer has yet to execute precede it, because the read must see them.
     pub(super) fn read_near(&mut self, key: LaneKey, copy: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let was_waiting = neighbour.is_waiting();
@@ -260,7 +265,7 @@ impl Core {
         self.wake_for(key, was_waiting);
     }
 
-    /// Has a peer on this host write to its memory.
+    /// Has a peer on this host write to its own memory.
     pub(super) fn write_near(&mut self, key: LaneKey, copy: Copy) {
         let start = self.buffers.start_of_one(copy.local);
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
@@ -272,12 +277,12 @@ impl Core {
 
     fn wake_for(&mut self, key: LaneKey, was_waiting: bool) {
         if !was_waiting && self.neighbours.get(key).is_some_and(Neighbour::is_waiting) {
-            // If nobody looks, somebody is to go on with it.
+            // If no thread polls, one must be woken to continue.
             self.neighbours.wake();
         }
     }
 
-    /// Copies as much as one pass may.
+    /// Copies as many bytes as one pass may.
     fn copy_waiting(&mut self, key: LaneKey) {
         while self.neighbours.budget > 0 {
             let Some(neighbour) = self.neighbours.get_mut(key) else { return };
@@ -289,7 +294,7 @@ impl Core {
             }
             let peer = neighbour.peer;
             if result.is_ok() && neighbour.lane.peer_withdrawals() != neighbour.withdrawn.len() as u64 {
-                // It may be this that was closed before it was copied. Its owner knows.
+                // The copied memory may have been closed before the copy. Only its owner knows.
                 neighbour.ask(copy);
                 self.send_on(key);
                 continue;
@@ -306,7 +311,8 @@ impl Core {
         }
     }
 
-    /// The kernel has let this process copy, and does so no more: the peer is asked for this, for what waits, and for all that follows.
+    /// Handles a kernel that no longer permits copies. The peer is asked for this copy, for the waiting ones,
+    /// and for all later ones.
     fn ask_from_now_on(&mut self, key: LaneKey, first: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         say(Level::Info, format_args!("memory of a peer on this host is not copied by the kernel any more"));
@@ -318,7 +324,7 @@ impl Core {
         self.send_on(key);
     }
 
-    /// Peers ring from now on; what came before is heard.
+    /// Makes peers ring the bell from now on, and takes the messages that arrived before.
     pub(super) fn rest(&mut self) {
         if self.neighbours.is_any() {
             self.neighbours.rest();
@@ -327,13 +333,13 @@ impl Core {
         }
     }
 
-    /// What the thread that looks after lanes does next, where nobody else has looked for a while.
+    /// Returns the next step of the thread that watches lanes, if no other thread has polled for a while.
     pub(super) fn keep_watch(&mut self) -> Vigil {
         self.neighbours.rest();
         if self.pass() || self.neighbours.is_copying() {
             return Vigil::Now;
         }
-        // Mail of a call that is not answered yet, too.
+        // This includes messages of a call that has not been answered yet.
         let more = self.neighbours.has_mail() || self.neighbours.is_waiting();
         if more { Vigil::Soon } else { Vigil::Asleep }
     }

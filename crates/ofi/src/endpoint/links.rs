@@ -1,7 +1,8 @@
-//! Peers and the connections with them: dialled at first use, one with each peer.
+//! Peers and their connections. Connections are dialled at first use, one per peer.
 //!
-//! Both ends may dial at once. Then the connection that was dialled by the end with the lower (address, boot number) stays;
-//! nothing has been sent on the other, for who dials sends nothing before the first message of who answers.
+//! Both endpoints may dial at once. Then the connection that was dialled by the endpoint with the lower
+//! (address, boot number) stays. No data is lost with the other one, because the dialling endpoint sends
+//! nothing before the first message of the answering endpoint.
 
 use std::net::SocketAddr;
 
@@ -13,32 +14,32 @@ use super::handshake::{Call, Here};
 use super::watch::LaneKey;
 use crate::object::Map;
 
-/// How often in a row a dial is repeated that the other end gave up for one of its own, or was too busy for.
+/// Largest number of consecutive redials, after the peer has given up a dial for its own or was too busy.
 const MOST_REDIALS: u32 = 200;
 
-/// Who dialled.
+/// Endpoint that dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialled {
     Here,
     There,
 }
 
-/// How it stands with a peer.
+/// State of the connection with a peer.
 #[derive(Debug)]
 pub(crate) enum Link {
     /// Not connected.
     None,
-    /// This end dials.
+    /// This endpoint is dialling.
     Dialling {
         attempt: Attempt,
-        /// By which its outcome is known.
+        /// Token of the event that reports the outcome.
         token: u64,
-        /// With which the peer may offer memory to share.
+        /// Ticket with which the peer may offer shared memory.
         ticket: Option<Ticket>,
-        /// It has, before the outcome was known.
+        /// Carrier of later messages; a lane if the peer offered one before the outcome was known.
         carrier: Carrier,
     },
-    /// This end has dialled, and waits for the first message.
+    /// This endpoint has dialled and waits for the first message.
     Answered(Open),
     /// Connected.
     Up(Open),
@@ -49,26 +50,27 @@ pub(crate) enum Link {
 pub(crate) struct Open {
     pub(crate) connection: Connection,
     pub(crate) dialled: Dialled,
-    /// With which the peer may offer memory to share.
+    /// Ticket with which the peer may offer shared memory.
     pub(crate) ticket: Option<Ticket>,
     pub(crate) carrier: Carrier,
 }
 
-/// What carries messages.
+/// Carrier of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carrier {
-    /// The connection.
+    /// The connection itself.
     Network,
-    /// Memory shared with a peer on this host. The connection, over which this was agreed, stays for what memory cannot do.
+    /// Memory shared with a peer on this host. The connection over which it was agreed stays open for
+    /// operations that shared memory cannot do.
     Lane(LaneKey),
 }
 
-/// Whether memory may be shared with a peer.
+/// Usability of shared memory with a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sharing {
-    /// If it is on this host.
+    /// Memory can be shared if the peer is on this host.
     Possible,
-    /// What it handed over could not be used.
+    /// The memory that the peer offered could not be used.
     Failed,
 }
 
@@ -76,12 +78,12 @@ enum Sharing {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
-    /// Where it was last heard to have started.
+    /// Boot number of the peer's latest known start.
     pub(crate) boot: Option<u64>,
     pub(crate) link: Link,
-    /// Connections that this end dialled and that were answered.
+    /// Number of connections that this endpoint dialled and that were answered.
     pub(crate) answered: u64,
-    /// Connections that the peer dialled and this end has seen.
+    /// Number of connections that the peer dialled and this endpoint has seen.
     pub(crate) seen: u64,
     pub(crate) redials: u32,
     /// Receives that were posted before the engine asked for them.
@@ -89,7 +91,8 @@ pub(crate) struct Peer {
     sharing: Sharing,
 }
 
-/// The first receives of a connection: whose dial was answered posts them before the engine knows.
+/// State of a connection's first receives. The endpoint whose dial was answered posts them before the engine
+/// asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstReceives {
     /// The engine asks for them.
@@ -98,12 +101,12 @@ enum FirstReceives {
     Posted,
 }
 
-/// What is to become of a call.
+/// Decision on an incoming call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is the connection from now on; what there was goes.
+    /// The call becomes the connection; the previous link is dropped.
     Adopt,
-    /// It crossed one of ours, which stays.
+    /// The call crossed one from this endpoint, which stays.
     Drop,
 }
 
@@ -113,14 +116,14 @@ pub(crate) struct Links {
     own: SocketAddr,
     boot: u64,
     peers: Map<PeerId, Peer>,
-    /// Numbers are never used again: a message that is kept names its sender by one.
+    /// Next peer number. Numbers are never reused, because a retained message identifies its sender by one.
     next: u32,
     by_address: Map<SocketAddr, PeerId>,
     by_connection: Map<ConnectionId, PeerId>,
 }
 
 impl Link {
-    /// The lane that belongs to it.
+    /// Returns the lane that belongs to the link.
     pub(crate) fn lane(&self) -> Option<LaneKey> {
         match self {
             Link::Dialling { carrier: Carrier::Lane(key), .. } => Some(*key),
@@ -145,7 +148,8 @@ impl Links {
         }
     }
 
-    /// The peer at an address, by number; this endpoint itself at its own.
+    /// Returns the peer at an address, and adds it if it is new. At this endpoint's own address, returns
+    /// [`PeerId::SELF`].
     pub(crate) fn at(&mut self, address: SocketAddr) -> PeerId {
         if address == self.own {
             return PeerId::SELF;
@@ -174,7 +178,7 @@ impl Links {
         self.peers.get_mut(&id)
     }
 
-    /// The address of a peer, or this endpoint's own.
+    /// Returns the address of a peer, or this endpoint's own.
     pub(crate) fn address(&self, id: PeerId) -> Option<SocketAddr> {
         if id == PeerId::SELF {
             return Some(self.own);
@@ -182,21 +186,21 @@ impl Links {
         self.peers.get(&id).map(|peer| peer.address)
     }
 
-    /// What is said when a peer is dialled.
+    /// Returns the call to send when a peer is dialled.
     pub(crate) fn call(&self, id: PeerId, here: Option<Here>) -> Call {
         let (seen, sharing) = self.peers.get(&id).map_or((0, Sharing::Possible), |p| (p.seen, p.sharing));
         let here = here.filter(|_| sharing == Sharing::Possible);
         Call { address: self.own, boot: self.boot, seen, here }
     }
 
-    /// Memory is not to be shared with a peer again.
+    /// Disables shared memory with a peer.
     pub(crate) fn stay_apart(&mut self, id: PeerId) {
         if let Some(peer) = self.peer(id) {
             peer.sharing = Sharing::Failed;
         }
     }
 
-    /// What carries messages to a peer that is connected.
+    /// Returns the carrier of messages to a connected peer.
     pub(crate) fn carrier(&self, id: PeerId) -> Option<Carrier> {
         match &self.peers.get(&id)?.link {
             Link::Up(open) | Link::Answered(open) => Some(open.carrier),
@@ -204,7 +208,7 @@ impl Links {
         }
     }
 
-    /// What has come of the ticket of a peer that is dialled.
+    /// Returns the unused ticket and the carrier of a peer that is being dialled.
     pub(crate) fn offered(&self, id: PeerId) -> (Option<Ticket>, Carrier) {
         match self.peers.get(&id).map(|peer| &peer.link) {
             Some(Link::Dialling { ticket, carrier, .. }) => (*ticket, *carrier),
@@ -212,7 +216,7 @@ impl Links {
         }
     }
 
-    /// The peer that was given a ticket and has not used it.
+    /// Returns the peer that was given a ticket and has not used it.
     pub(crate) fn ticket_holder(&self, shown: Ticket) -> Option<PeerId> {
         let is_it = |peer: &Peer| match &peer.link {
             Link::Dialling { ticket, .. } => *ticket == Some(shown),
@@ -222,7 +226,7 @@ impl Links {
         self.peers.iter().find(|(_, peer)| is_it(peer)).map(|(id, _)| *id)
     }
 
-    /// Messages of a peer that is being connected come otherwise than it seemed; the ticket is used.
+    /// Changes the carrier of a peer that is being connected. The ticket is used up.
     pub(crate) fn set_carrier(&mut self, id: PeerId, with: Carrier) {
         let link = self.peer(id).map(|peer| &mut peer.link);
         if let Some(Link::Dialling { ticket, carrier, .. } | Link::Answered(Open { ticket, carrier, .. })) =
@@ -232,7 +236,7 @@ impl Links {
         }
     }
 
-    /// The connection with a peer, if work may be posted to it.
+    /// Returns the connection with a peer, if requests may be posted to it.
     pub(crate) fn connection(&self, id: PeerId) -> Option<&Connection> {
         match &self.peers.get(&id)?.link {
             Link::Up(open) | Link::Answered(open) => Some(&open.connection),
@@ -240,21 +244,21 @@ impl Links {
         }
     }
 
-    /// Whose connection this is.
+    /// Returns the peer of a connection.
     pub(crate) fn owner(&self, connection: ConnectionId) -> Option<PeerId> {
         self.by_connection.get(&connection).copied()
     }
 
-    /// Judges a call of a peer.
+    /// Decides on a call of a peer.
     pub(crate) fn judge(&mut self, id: PeerId, call: &Call) -> Verdict {
         let (own, boot) = (self.own, self.boot);
         let Some(peer) = self.peer(id) else { return Verdict::Drop };
         peer.seen += 1;
-        // Another start of the peer: whatever there was is of the one before.
+        // The peer has restarted, so all previous state belongs to its earlier start.
         let is_new = peer.boot.is_some_and(|known| known != call.boot);
         peer.boot = Some(call.boot);
         if is_new {
-            // It counts anew what it has seen.
+            // The restarted peer counts connections from zero.
             (peer.seen, peer.answered) = (1, 0);
             return Verdict::Adopt;
         }
@@ -264,14 +268,14 @@ impl Links {
             Link::Answered(open) | Link::Up(open) => (open.dialled == Dialled::Here).then_some(peer.answered),
         };
         match ours {
-            // It knew of ours when it dialled, and has lost it.
+            // The peer knew of our connection when it dialled, so it has lost that connection.
             Some(ours) if call.seen >= ours => Verdict::Adopt,
             Some(_) if (own, boot) < (call.address, call.boot) => Verdict::Drop,
             _ => Verdict::Adopt,
         }
     }
 
-    /// From now on this is the connection with a peer. What there was before is returned, to be dropped.
+    /// Sets the link with a peer. Returns the previous link, to be dropped.
     pub(crate) fn set(&mut self, id: PeerId, link: Link) -> Link {
         if let Link::Up(open) | Link::Answered(open) = &link {
             self.by_connection.insert(open.connection.id(), id);
@@ -288,7 +292,7 @@ impl Links {
         before
     }
 
-    /// The first message has come: the connection is up for both ends. True if it was not before.
+    /// Records the first message: the connection is up at both ends. Returns true if it was not up before.
     pub(crate) fn confirm(&mut self, id: PeerId) -> bool {
         let Some(peer) = self.peer(id) else { return false };
         match std::mem::replace(&mut peer.link, Link::None) {
@@ -305,19 +309,19 @@ impl Links {
         }
     }
 
-    /// The engine asks for a connection's first receives: true, once, if they are posted already.
+    /// Returns true, once, if the first receives are posted already when the engine asks for them.
     pub(crate) fn take_first_receives(&mut self, id: PeerId) -> bool {
         let Some(peer) = self.peer(id) else { return false };
         std::mem::replace(&mut peer.first_receives, FirstReceives::Wanted) == FirstReceives::Posted
     }
 
-    /// The peer that is dialled with this token.
+    /// Returns the peer that is being dialled with this token.
     pub(crate) fn dialling(&self, token: u64) -> Option<PeerId> {
         let is_it = |peer: &Peer| matches!(peer.link, Link::Dialling { token: of, .. } if of == token);
         self.peers.iter().find(|(_, peer)| is_it(peer)).map(|(id, _)| *id)
     }
 
-    /// A dial was answered.
+    /// Records that a dial was answered.
     pub(crate) fn answered(&mut self, id: PeerId, boot: u64) {
         if let Some(peer) = self.peer(id) {
             if peer.boot.is_some_and(|known| known != boot) {
@@ -328,14 +332,14 @@ impl Links {
         }
     }
 
-    /// Whether a dial may be repeated.
+    /// Counts a redial, and returns true if it is allowed.
     pub(crate) fn may_redial(&mut self, id: PeerId) -> bool {
         let Some(peer) = self.peer(id) else { return false };
         peer.redials += 1;
         peer.redials <= MOST_REDIALS
     }
 
-    /// Forgets a peer that is not connected.
+    /// Removes a peer that is not connected.
     pub(crate) fn forget(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.remove(&id) {
             self.by_address.remove(&peer.address);

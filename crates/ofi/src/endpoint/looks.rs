@@ -1,30 +1,30 @@
-//! Looks in vain: how long an application that polls keeps its core.
+//! Backoff of polling: limits how long an application that polls without success keeps its core.
 
 use pathweave_datapath::Turned;
 
 use super::core::Core;
 use crate::object::{Next, crowd};
 
-/// About as long as an answer takes.
+/// Number of polls of the device before a yield, about as long as a response takes.
 const LOOKS_AT_DEVICE: u64 = 64;
 
-/// Looks in vain before a nap, where others want the core.
+/// Number of unsuccessful polls before a nap if other threads need the core.
 const LOOKS_BEFORE_A_NAP: u64 = 4;
-/// Looks at shared memory.
+/// Number of additional yields before a nap if memory is shared.
 const YIELDS_BEFORE_A_NAP: u64 = 64;
 
 impl Core {
-    /// Looks in a row after which an application that finds nothing leaves its core to others.
+    /// Returns the number of consecutive unsuccessful polls after which an application yields its core.
     pub(super) fn looks(&self, turned: Turned) -> u64 {
         match turned {
             Turned::Here => self.neighbours.looks().max(LOOKS_AT_DEVICE),
-            // It waits for another thread.
+            // The application waits for another thread.
             Turned::Elsewhere => self.neighbours.looks(),
         }
     }
 
-    /// The best that an application can do that has found nothing so often in a row. Ranks that share memory answer within the time of a few
-    /// looks, and are rung for by a detour: it naps later.
+    /// Returns the best next step of an application after `vain` consecutive unsuccessful polls. Peers that
+    /// share memory respond within a few polls, and waking up for them is slow, so the nap comes later.
     pub(super) fn next(&self, vain: u64, turned: Turned) -> Next {
         let looks = self.looks(turned);
         let nap = if self.neighbours.is_any() { looks + YIELDS_BEFORE_A_NAP } else { LOOKS_BEFORE_A_NAP };
@@ -35,8 +35,9 @@ impl Core {
         }
     }
 
-    /// True if the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
-    /// than all the rest, and is done the less often the longer nothing has happened there.
+    /// Returns true if the application, after `looks` polls, should poll the device as well. With shared
+    /// memory, polling the device costs more than all the rest. It is done less often the longer the device
+    /// has been quiet.
     pub(super) fn looks_at_device(&mut self, looks: u64) -> bool {
         !self.neighbours.is_any() || self.visits.is_due(looks, self.unanswered > 0)
     }

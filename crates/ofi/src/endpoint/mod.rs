@@ -1,9 +1,9 @@
-//! An endpoint: the engine, the device and the lanes it speaks over, and what the application has bound to it. One lock for all
-//! of it.
+//! An endpoint: the engine, the device and the lanes that carry its messages, and the objects that the
+//! application has bound to it. One lock guards all of it.
 //!
-//! A *pass* takes what has happened on connections, hands it to the engine, and carries out what the engine wants. The
-//! device's loop runs one whenever something has happened, and so does every call that finds nothing to read. Such a call also
-//! turns the device's loop; the device's thread does while there is none.
+//! A *pass* takes the events of connections, hands them to the engine, and executes the engine's actions. The
+//! device's event loop runs a pass after each event, and so does every call that finds nothing to read. Such
+//! a call also drives the device's event loop; the device's thread drives it while there is no such call.
 
 mod buffers;
 mod core;
@@ -48,23 +48,25 @@ use crate::object::vector::Vector;
 use crate::object::{Next, Progress, crowd, lock};
 use crate::settings;
 
-/// Paths of a connection through a network, unless said otherwise. Switches hash source ports: of 16 none takes a given one of four
-/// spines in one connection of 100, of 32 in one of 10,000, and its rate is lost to that connection.
+/// Default number of paths of a connection through a network. Switches hash source ports. With four spines,
+/// 16 paths miss a given spine in one connection of 100, and 32 paths in one of 10,000; the connection loses
+/// the rate of that spine.
 const PATHS: u16 = 32;
-/// Time for which closing an endpoint waits for operations that the application has not waited for. For what it cannot wait for, as
-/// there is no entry of it, that is as long as a peer may be silent.
+/// Time for which closing an endpoint waits for operations whose completions the application has not read.
+/// For operations without a completion, the limit is the peer timeout.
 const LINGER: Duration = Duration::from_secs(1);
-/// Time for which closing memory waits for peers on this host to finish what they do to it; for others it is [`LINGER`].
+/// Time for which closing memory waits for peers on this host to finish their accesses. For other peers it is
+/// [`LINGER`].
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What is bound before the endpoint is enabled.
+/// Objects that are bound before the endpoint is enabled.
 pub(crate) struct New {
     device: Device,
     pub(crate) reporter: Reporter,
     pub(crate) vector: Option<(Arc<Vector>, Use)>,
 }
 
-/// How far an endpoint has come.
+/// Lifecycle of an endpoint.
 pub(crate) enum State {
     New(Box<New>),
     Enabled(Box<Core>),
@@ -74,23 +76,23 @@ pub(crate) enum State {
 /// An endpoint.
 pub(crate) struct Endpoint {
     own: Mutex<SocketAddr>,
-    /// Capabilities it was opened with.
+    /// Capabilities with which it was opened.
     pub(crate) caps: u64,
     pub(crate) domain: Arc<Domain>,
-    /// Flags of operations that bring none of their own.
+    /// Default flags of operations that have none; likewise `receive_flags`.
     pub(crate) transmit_flags: AtomicU64,
     pub(crate) receive_flags: AtomicU64,
-    /// A multi-receive with less room than this is done, in bytes.
+    /// Remaining room below which a multi-receive ends, bytes.
     pub(crate) least_room: AtomicUsize,
     boot: u64,
-    /// How often the application has looked.
+    /// Number of polls by the application.
     looks: AtomicU64,
-    /// How often in a row it has found nothing.
+    /// Number of consecutive unsuccessful polls.
     vain: AtomicU64,
     state: Mutex<State>,
 }
 
-/// A number that is not the one of the start before.
+/// Returns a number that differs from that of earlier starts.
 fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
@@ -98,16 +100,16 @@ fn random() -> u64 {
 fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     let settings = &domain.settings;
     let mut config = DeviceConfig::new(bind);
-    // Loopback is one path, whatever ports packets have.
+    // Loopback has one path, whatever the ports of packets.
     let paths = if bind.ip().is_loopback() { 1 } else { PATHS };
     config.paths = settings.paths.unwrap_or(paths);
     config.protection = settings.protection;
     config.key = settings.key.clone();
-    // Only said where protection is given up by name, in the environment.
+    // This has an effect only if protection is disabled by name in the environment.
     config.unprotected = Unprotected::Anywhere;
     config.scheme.clone_from(&settings.scheme);
     let all = || std::iter::once(&domain.interface).chain(&domain.others);
-    // Of several at the same port, if one is wanted.
+    // The others listen on the same port, if this interface is one of the domain's.
     let others = all().filter(|other| other.address != bind.ip());
     if all().any(|interface| interface.address == bind.ip()) {
         config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
@@ -116,7 +118,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
         config.line_rate = rate;
     }
     let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);
-    // A link too small for packets of ours fails when the device opens.
+    // If the link MTU is too small, opening the device fails.
     let _ = config.fit_link(link_mtu);
     config.driving = match settings.progress {
         settings::Progress::Auto => Driving::Standby,
@@ -131,8 +133,8 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     config
 }
 
-/// Opens a device on the address of the domain's interface, or of `wish`, and of those used with it, on one of the ports that may
-/// be used.
+/// Opens a device on the address of the domain's interface, or on `wish`, and on the interfaces used with it.
+/// The port is one of those allowed.
 fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<Device> {
     let ip = wish.map(|wish| wish.ip()).filter(|ip| !ip.is_unspecified()).unwrap_or(domain.interface.address);
     let port = wish.map_or(0, |wish| wish.port());
@@ -172,10 +174,11 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<D
 }
 
 impl Endpoint {
-    /// Opens an endpoint; its address is final from now on.
+    /// Opens an endpoint. Its address is final from now on, unless it is renamed.
     ///
     /// # Errors
-    /// Why no socket can be had.
+    ///
+    /// Returns an error if no socket can be opened.
     pub(crate) fn open(domain: Arc<Domain>, wish: Option<SocketAddr>, caps: u64) -> Answer<Arc<Self>> {
         let boot = random();
         let device = open_device(&domain, wish, boot)?;
@@ -195,10 +198,11 @@ impl Endpoint {
         }))
     }
 
-    /// Changes what is bound.
+    /// Changes the bound objects.
     ///
     /// # Errors
-    /// FI_EOPBADSTATE once it is enabled.
+    ///
+    /// Returns FI_EOPBADSTATE once the endpoint is enabled.
     pub(crate) fn bind(&self, change: impl FnOnce(&mut New)) -> Answer {
         match &mut *lock(&self.state) {
             State::New(new) => {
@@ -209,15 +213,16 @@ impl Endpoint {
         }
     }
 
-    /// Its address: final once it is enabled.
+    /// Returns the endpoint's address, which is final once it is enabled.
     pub(crate) fn own(&self) -> SocketAddr {
         *lock(&self.own)
     }
 
-    /// Opens it on another address.
+    /// Reopens the endpoint on another address.
     ///
     /// # Errors
-    /// FI_EOPBADSTATE once it is enabled; why no socket can be had.
+    ///
+    /// Returns FI_EOPBADSTATE once the endpoint is enabled, or an error if no socket can be opened.
     pub(crate) fn rename(&self, to: SocketAddr) -> Answer {
         let State::New(new) = &mut *lock(&self.state) else { return Err(Errno(FI_EOPBADSTATE)) };
         new.device = open_device(&self.domain, Some(to), self.boot)?;
@@ -225,10 +230,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Begins to work.
+    /// Enables the endpoint.
     ///
     /// # Errors
-    /// FI_ENOAV without an address vector, FI_EOPBADSTATE if it was enabled before.
+    ///
+    /// Returns FI_ENOAV without an address vector, and FI_EOPBADSTATE if it was enabled before.
     pub(crate) fn enable(self: &Arc<Self>) -> Answer {
         let mut state = lock(&self.state);
         match &*state {
@@ -261,10 +267,12 @@ impl Endpoint {
         self.domain.join(self)
     }
 
-    /// Works with what is enabled, and carries out what follows from it.
+    /// Calls `work` with the state of an enabled endpoint, and executes the consequences. If `work` fails
+    /// with FI_EAGAIN, runs a pass.
     ///
     /// # Errors
-    /// FI_EOPBADSTATE before it is enabled; what `work` says. After FI_EAGAIN a pass has been run.
+    ///
+    /// Returns FI_EOPBADSTATE before the endpoint is enabled, or the error of `work`.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Core) -> Answer<T>) -> Answer<T> {
         let mut state = lock(&self.state);
         let State::Enabled(core) = &mut *state else { return Err(Errno(FI_EOPBADSTATE)) };
@@ -276,10 +284,10 @@ impl Endpoint {
         answer
     }
 
-    /// Does what can be done at once, but for the device, for a caller who looks into a queue. The device, if it is the caller's
-    /// to turn and time for it.
+    /// Makes progress without the device, for a caller that polls a queue. Returns the device if the caller
+    /// has to drive it and a poll of it is due.
     fn look(&self, core: &mut Core, queue: Option<usize>) -> (Next, Option<Entry>, Option<Device>) {
-        // Written under the lock alone.
+        // The counters are written under the lock only.
         let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         add_one(&self.looks);
         core.reporter.tray.hold_out(queue);
@@ -304,7 +312,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether nothing is left to do for any peer.
+    /// Returns true if no work is left for any peer.
     fn is_idle(&self) -> bool {
         match &*lock(&self.state) {
             State::Enabled(core) => core.is_idle(),
@@ -312,7 +320,7 @@ impl Endpoint {
         }
     }
 
-    /// True if a peer has yet to get what the application cannot wait for.
+    /// Returns true if a peer has yet to receive data that the application cannot wait for.
     fn owes(&self) -> bool {
         match &*lock(&self.state) {
             State::Enabled(core) => core.owes(),
@@ -320,7 +328,7 @@ impl Endpoint {
         }
     }
 
-    /// Waits for something for so long, making progress.
+    /// Makes progress until `done` returns true, for at most this time. Returns false on timeout.
     fn linger(&self, most: Duration, done: impl Fn() -> bool) -> bool {
         let deadline = Instant::now() + most;
         while !done() {
@@ -333,18 +341,18 @@ impl Endpoint {
         true
     }
 
-    /// Ends it. What was accepted without an entry to come is delivered, or fails with one; the loop's thread is gone when this
-    /// returns.
+    /// Closes the endpoint. Data that was accepted without a later completion is delivered, or fails with an
+    /// error completion. The event loop's thread has ended when this returns.
     pub(crate) fn close(&self) {
         self.linger(LINGER, || self.is_idle());
         if !self.linger(self.domain.settings.peer_timeout, || !self.owes()) {
             if let State::Enabled(core) = &mut *lock(&self.state) {
                 core.give_up_owed();
             }
-            // What has failed is told once its memory is nobody's.
+            // Failures are reported once their memory is no longer in use.
             self.linger(LINGER, || self.is_idle());
         }
-        // Not under the lock: the loop's thread may wait for it, and is waited for here.
+        // The lock is not held here, because this waits for the event loop's thread, which may need it.
         let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
         if let State::Enabled(core) = &before {
             core.reporter.queues().for_each(|bound| bound.queue.move_on());
@@ -352,7 +360,7 @@ impl Endpoint {
         drop(before);
     }
 
-    /// In a child of a fork nothing is waited for: the threads are not there.
+    /// Abandons the state in the child of a fork, without waiting. The threads do not exist there.
     pub(crate) fn abandon(&self) {
         if let Ok(mut state) = self.state.try_lock() {
             std::mem::forget(std::mem::replace(&mut *state, State::Closed));
@@ -362,7 +370,8 @@ impl Endpoint {
 
 impl Progress for Endpoint {
     fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>) {
-        // Whoever holds the lock makes progress already, if it has a core. Who naps sleeps until it lets go.
+        // The thread that holds the lock makes progress already, if it has a core. A napping caller sleeps
+        // until the lock is released.
         let Ok(mut state) = self.state.try_lock() else {
             return (if crowd::is_crowded() { Next::Nap } else { Next::Yield }, None);
         };
@@ -371,14 +380,14 @@ impl Progress for Endpoint {
         let looks = core.looks(Turned::Elsewhere);
         drop(state);
         let Some(device) = device else { return (next, entry) };
-        // Not under the lock: it calls the hook, which runs a pass.
+        // The lock is not held here, because the device calls the hook, which runs a pass.
         let turned = device.progress();
         if let Ok(mut state) = self.state.try_lock()
             && let State::Enabled(core) = &mut *state
         {
             core.pass();
         }
-        // It may be another thread that it waits for.
+        // The caller may be waiting for another thread.
         let waits_for_other = turned == Turned::Elsewhere && self.vain.load(Ordering::Relaxed) > looks;
         (if waits_for_other { next.max(Next::Yield) } else { next }, entry)
     }
@@ -420,7 +429,7 @@ impl Watched for Endpoint {
     fn keep_watch(&self, looked: &mut u64) -> Vigil {
         let looks = self.looks.load(Ordering::Relaxed);
         if std::mem::replace(looked, looks) != looks {
-            // The application looks itself.
+            // The application polls by itself.
             return Vigil::Soon;
         }
         match &mut *lock(&self.state) {
@@ -434,7 +443,7 @@ impl OpensMemory for Endpoint {
     fn open(&self, mr: &Arc<Mr>) -> Answer {
         match &mut *lock(&self.state) {
             State::Enabled(core) => core.open_region(mr),
-            // It joins when it is enabled.
+            // The region is opened when the endpoint is enabled.
             State::New(_) | State::Closed => Ok(()),
         }
     }
@@ -454,11 +463,13 @@ impl OpensMemory for Endpoint {
             State::New(_) | State::Closed => true,
         };
         if !self.linger(GRACE, is_closed) && (is_near() || !self.linger(LINGER - GRACE, is_closed)) {
-            // Who does not answer may be stopped, and goes on some day: it finds nothing under the key then.
+            // A peer that does not respond may be stopped and continue later. It finds no memory under the
+            // key then.
             if let State::Enabled(core) = &mut *lock(&self.state) {
                 core.withdraw_region(closing);
             }
-            // Answers that were sent to a peer may have to be sent again as long as it counts as alive.
+            // Responses that were sent to a peer may have to be retransmitted as long as the peer is
+            // considered alive.
             if !self.linger(self.domain.settings.peer_timeout + LINGER, is_closed) {
                 return Err(Errno(FI_EBUSY));
             }
@@ -470,7 +481,7 @@ impl OpensMemory for Endpoint {
     }
 }
 
-/// Keeps `Ordering` in one place for the flags.
+/// Loads flags. The memory ordering of flags is defined here only.
 pub(crate) fn flags(of: &AtomicU64) -> u64 {
     of.load(Ordering::Relaxed)
 }

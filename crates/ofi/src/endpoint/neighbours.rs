@@ -1,8 +1,9 @@
-//! Peers on this host: the lanes that are shared with them.
+//! Peers on this host, and the lanes shared with them.
 //!
-//! Who dials a peer at an address of this host says where it can be met, with a ticket. The peer, if it is on the same kernel,
-//! makes a lane and hands it over there, and from its first message on all messages go through it, both ways; who dialled hears
-//! of the lane by its ticket, before that first message. Where there is no meeting the peer answers over the network.
+//! An endpoint that dials a peer at an address of this host sends the name of its meeting socket, and a
+//! ticket. If the peer runs on the same kernel, it makes a lane and hands it over through that socket. From
+//! its first message on, all messages in both directions use the lane. The dialling endpoint finds the lane
+//! by its ticket, before that first message. If the sockets cannot meet, the peer answers over the network.
 
 use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
@@ -22,41 +23,41 @@ use crate::log::{Level, say};
 use crate::object::Map;
 use crate::settings::{Progress, Settings, SharedMemory};
 
-/// About half a millisecond.
+/// Number of polls before a yield if each rank has a core: about half a millisecond.
 const LOOKS: u64 = 8192;
-/// About as long as an answer takes.
+/// Number of polls before a yield if ranks share cores: about as long as a response takes.
 const LOOKS_WITHOUT_CORES: u64 = 64;
 
-/// Notes that wait for room, or for what the peer pulls before them.
+/// Outgoing items that wait for room, or for the peer's pull of earlier data.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A message.
     Message { bytes: Box<[u8]>, request: RequestId },
-    /// A READ of what this process cannot copy by itself.
+    /// A READ of memory that this process cannot copy by itself.
     Ask { id: u32, from: Place, len: u64 },
-    /// A WRITE whose bytes go through the lane, or the rest of it.
+    /// A WRITE whose bytes, or remaining bytes, go through the lane.
     Put { id: u32, to: Place, from: Piece },
-    /// A WRITE that the peer is to carry out, and where its bytes are here.
+    /// A WRITE that the peer executes by copying, with the address of its bytes here.
     Pull { id: u32, to: Place, from: Piece, start: u64 },
-    /// Memory that was open under a key is not any more.
+    /// Notice that the memory behind a key was withdrawn.
     Withdrawn { key: u64 },
 }
 
 /// A copy from or to memory of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copy {
-    /// In the peer's memory.
+    /// Address and key in the peer's memory.
     pub(super) remote: Remote,
     pub(super) local: Piece,
     pub(super) request: RequestId,
 }
 
-/// Whose turn it is to go into the ring.
+/// Kind of item that enters the ring next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// What waits, in the order in which it was said.
+    /// Own messages and requests, in their order.
     Said,
-    /// Answers.
+    /// Responses to the peer's requests.
     Answers,
 }
 
@@ -69,46 +70,46 @@ impl Turn {
     }
 }
 
-/// A peer, and what is shared with it.
+/// A peer on this host, and the state of its lane.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     pub(super) peer: PeerId,
     pub(super) lane: Lane,
     pub(super) waiting: VecDeque<Waiting>,
-    /// Pieces to be copied from there, in order.
+    /// Copies from the peer's memory, in order.
     pub(super) copies: VecDeque<Copy>,
-    /// Keys of the peer's memory that were withdrawn while this end had not given them up.
+    /// Keys of the peer's memory that were withdrawn while this endpoint still used them.
     pub(super) withdrawn: HashSet<u64>,
-    /// The request of the peer.
+    /// Requests between this endpoint and the peer.
     pub(super) relay: Relay,
     pub(super) turn: Turn,
     pub(super) health: Health,
     pub(super) standing: Standing,
 }
 
-/// Whether a lane is known to be what the link with its peer goes over; it is as long as there is the lane, then.
+/// State of a lane in relation to its link. Once settled, the lane carries the link until the lane is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     New,
     Settled,
 }
 
-/// Whether a lane can be used.
+/// Condition of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     Good,
-    /// The peer has broken the rules.
+    /// The peer has violated the protocol.
     Broken,
 }
 
-/// Where this endpoint can be met.
+/// Meeting socket of this endpoint, and the thread that serves it.
 struct Reception {
     kernel: [u8; 16],
     meeting: Name,
     local: Vec<IpAddr>,
     watch: Arc<Watch>,
     stop: Arc<AtomicBool>,
-    /// Handed to the thread when it starts.
+    /// Meeting socket, until it is handed to the thread.
     door: Option<Meeting>,
     thread: Option<JoinHandle<()>>,
 }
@@ -116,23 +117,23 @@ struct Reception {
 /// All lanes of an endpoint.
 pub(super) struct Neighbours {
     lanes: Slab<Neighbour>,
-    /// Keys of all lanes, to look through them quickly.
+    /// Keys of all lanes, for fast iteration.
     keys: Vec<LaneKey>,
-    /// Those that are settled, by peer.
+    /// Settled lanes, by peer.
     settled: Map<PeerId, LaneKey>,
-    /// The message that was heard last.
+    /// Buffer of the last message taken.
     mail: Vec<u8>,
-    /// Cores of this host.
+    /// Number of cores of this host.
     cores: usize,
-    /// Bytes that may yet be copied in this pass.
+    /// Number of bytes that this pass may still copy.
     pub(super) budget: u64,
     copies: Copies,
-    /// `None`: memory is not shared.
+    /// `None` if memory is not shared.
     reception: Option<Reception>,
 }
 
 impl Neighbours {
-    /// Opens a place to be met at, unless memory is not to be shared.
+    /// Opens a meeting socket, unless memory sharing is off.
     pub(super) fn open(settings: &Settings) -> Self {
         let wanted = settings.shared_memory != SharedMemory::Off && settings.progress != Progress::Caller;
         let copies = match settings.shared_memory {
@@ -144,7 +145,7 @@ impl Neighbours {
         Neighbours { lanes, keys, settled, mail, cores: cores(), budget: 0, copies, reception }
     }
 
-    /// Begins to watch.
+    /// Starts the watching thread.
     pub(super) fn start(&mut self, endpoint: Weak<impl Watched + 'static>) {
         let Some(reception) = &mut self.reception else { return };
         let Some(door) = reception.door.take() else { return };
@@ -160,7 +161,7 @@ impl Neighbours {
         }
     }
 
-    /// What a peer at this address is told, so that it can share memory.
+    /// Returns the data that a peer at this address needs to share memory.
     pub(super) fn here(&self, address: IpAddr) -> Option<Here> {
         let reception = self.reception.as_ref()?;
         if !address.is_loopback() && !reception.local.contains(&address) {
@@ -170,7 +171,7 @@ impl Neighbours {
         Some(Here { kernel: reception.kernel, meeting: reception.meeting, ticket })
     }
 
-    /// Makes a lane to a peer that has said where it can be met.
+    /// Makes a lane to a peer that has sent its meeting data.
     pub(super) fn offer(&mut self, peer: PeerId, here: &Here) -> Option<LaneKey> {
         let reception = self.reception.as_ref()?;
         if here.kernel != reception.kernel {
@@ -189,7 +190,7 @@ impl Neighbours {
         }
     }
 
-    /// Takes a lane that a peer has made.
+    /// Accepts a lane that a peer has made.
     pub(super) fn take(&mut self, peer: PeerId, brought: Brought) -> Option<LaneKey> {
         match Lane::take(brought, self.copies) {
             Ok(lane) => self.insert(peer, lane),
@@ -221,7 +222,7 @@ impl Neighbours {
         Some(key)
     }
 
-    /// A lane is not used any more.
+    /// Removes a lane.
     pub(super) fn remove(&mut self, key: LaneKey) {
         if let Some(neighbour) = self.lanes.try_remove(key.0) {
             neighbour.lane.leave();
@@ -230,7 +231,7 @@ impl Neighbours {
         }
     }
 
-    /// The link with a peer goes over this lane, from now on to the lane's end.
+    /// Marks a lane as the carrier of its link, until the lane is closed.
     pub(super) fn settle(&mut self, key: LaneKey) {
         if let Some(neighbour) = self.lanes.get_mut(key.0) {
             neighbour.standing = Standing::Settled;
@@ -238,7 +239,7 @@ impl Neighbours {
         }
     }
 
-    /// The neighbour to whom a message can be sent at once: nothing is before it.
+    /// Returns the lane of a peer through which a message can be sent at once, with no other item before it.
     pub(super) fn prompt(&mut self, peer: PeerId) -> Option<&mut Neighbour> {
         let neighbour = self.lanes.get_mut(self.settled.get(&peer)?.0)?;
         let idle = neighbour.is_prompt() && neighbour.health == Health::Good;
@@ -253,12 +254,12 @@ impl Neighbours {
         self.lanes.get_mut(key.0)
     }
 
-    /// The lane at a place of the list of all.
+    /// Returns the lane at an index of the list of all lanes.
     pub(super) fn nth(&self, at: usize) -> Option<LaneKey> {
         self.keys.get(at).copied()
     }
 
-    /// The next message of a lane, as [`mail`](Neighbours::mail) has it.
+    /// Takes the next message of a lane into [`mail`](Neighbours::mail).
     pub(super) fn hear(&mut self, key: LaneKey) -> Heard {
         match self.lanes.get_mut(key.0) {
             Some(Neighbour { health: Health::Good, lane, .. }) => lane.hear(&mut self.mail),
@@ -267,20 +268,20 @@ impl Neighbours {
         }
     }
 
-    /// The first bytes are the message that was heard last.
+    /// Returns the buffer whose first bytes are the last message taken.
     pub(super) fn mail(&self) -> &[u8] {
         &self.mail
     }
 
-    /// Whether there is anything to do for a lane.
+    /// Returns true if there is work for a lane.
     pub(super) fn is_busy(&self, key: LaneKey) -> bool {
         let busy = |n: &Neighbour| n.lane.has_mail() || n.is_waiting() || n.health == Health::Broken;
         self.lanes.get(key.0).is_some_and(busy)
     }
 
-    /// How often in a row an application that finds nothing may look before it leaves its core to others. Where each of the ranks
-    /// that share memory has a core the one that it waits for needs none of it, and who gives his core away on a busy host waits
-    /// long to have it back.
+    /// Returns the number of consecutive unsuccessful polls after which an application yields its core. If
+    /// each of the ranks that share memory has a core, the awaited rank does not need this one. On a busy
+    /// host, a yielded core comes back late.
     pub(super) fn looks(&self) -> u64 {
         match self.keys.len() {
             0 => 0,
@@ -289,27 +290,27 @@ impl Neighbours {
         }
     }
 
-    /// Whether there is any lane.
+    /// Returns true if there is any lane.
     pub(super) fn is_any(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// Whether a message has come that was not heard.
+    /// Returns true if a message has arrived and was not taken.
     pub(super) fn has_mail(&self) -> bool {
         self.lanes.iter().any(|(_, neighbour)| neighbour.lane.has_mail())
     }
 
-    /// Whether anything waits for room, or copies for their turn.
+    /// Returns true if any item waits for room, or any copy for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         self.lanes.iter().any(|(_, neighbour)| neighbour.is_waiting())
     }
 
-    /// Whether there is anything to copy.
+    /// Returns true if there is anything to copy.
     pub(super) fn is_copying(&self) -> bool {
         self.lanes.iter().any(|(_, neighbour)| !neighbour.copies.is_empty())
     }
 
-    /// Peers ring from now on.
+    /// Makes peers ring the bell from now on.
     pub(super) fn rest(&self) {
         for (_, neighbour) in &self.lanes {
             let until = if neighbour.is_waiting() { Rest::UntilMailOrRoom } else { Rest::UntilMail };
@@ -317,7 +318,7 @@ impl Neighbours {
         }
     }
 
-    /// Has the thread look after what waits.
+    /// Wakes the watching thread to handle waiting items.
     pub(super) fn wake(&self) {
         if let Some(reception) = &self.reception {
             reception.watch.wake();
@@ -332,17 +333,17 @@ impl Drop for Neighbours {
 }
 
 impl Neighbour {
-    /// Whether anything waits for room, or for its turn.
+    /// Returns true if any item waits for room or for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.copies.is_empty() || self.relay.next().is_some()
     }
 
-    /// True if a message would go at once: nothing is before it.
+    /// Returns true if a message would be sent at once, with no other item before it.
     pub(super) fn is_prompt(&self) -> bool {
         self.waiting.is_empty() && !self.relay.is_pulling()
     }
 
-    /// The peer has broken the rules.
+    /// Records that the peer has violated the protocol.
     pub(super) fn broke(&mut self) {
         self.health = Health::Broken;
     }

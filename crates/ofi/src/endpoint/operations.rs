@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint.
+//! Operations that an application posts to an endpoint.
 
 use pathweave_tagged::{
     Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, MAX_INJECT, Peek, PeerId,
@@ -12,7 +12,7 @@ use crate::abi::fabric::*;
 use crate::ffi::memory::Spans;
 use crate::guard::{Answer, Errno, refused};
 
-/// With a tag or without.
+/// Message with a tag or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageKind {
     Plain,
@@ -25,17 +25,17 @@ pub(crate) struct Outgoing {
     pub(crate) kind: MessageKind,
     pub(crate) spans: Spans,
     pub(crate) data: Option<u64>,
-    /// FI_INJECT, FI_COMPLETION, FI_DELIVERY_COMPLETE and their like.
+    /// Operation flags such as FI_INJECT, FI_COMPLETION and FI_DELIVERY_COMPLETE.
     pub(crate) flags: u64,
     pub(crate) wanted: Wanted,
 }
 
-/// What is heard of success.
+/// Completion that the application wants on success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// What flags and binding say, with this context.
+    /// The completion that flags and binding determine, with this context.
     Context(usize),
-    /// Nothing: fi_inject and its like.
+    /// No completion, as for fi_inject and similar calls.
     Nothing,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Incoming {
     pub(crate) spans: Spans,
     pub(crate) flags: u64,
     pub(crate) context: usize,
-    /// Least room of a multi-receive.
+    /// Remaining room below which a multi-receive ends, bytes.
     pub(crate) least_room: usize,
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct Rma {
     pub(crate) wanted: Wanted,
 }
 
-/// Which way the bytes go.
+/// Direction of an access to memory of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RmaKind {
     Read,
     Write { data: Option<u64> },
 }
 
-/// What an atomic brings back.
+/// Values that an atomic returns.
 pub(crate) enum AtomicFetch {
     Nothing,
     Old { result: Spans },
@@ -88,7 +88,7 @@ pub(crate) struct Amo {
     pub(crate) wanted: Wanted,
 }
 
-/// Completion levels that we cannot give.
+/// Completion levels that the provider does not support.
 const UNSERVED: u64 = FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
 
 fn errno(error: PostError) -> Errno {
@@ -115,7 +115,7 @@ fn hold(flags: u64, wanted: Wanted) -> Hold {
 }
 
 impl Core {
-    /// The peer that an application means.
+    /// Returns the peer of a number in the address vector.
     fn target(&mut self, number: u64) -> Answer<PeerId> {
         let version = self.vector.version();
         if self.targets.0 != version {
@@ -136,7 +136,7 @@ impl Core {
         Ok(peer)
     }
 
-    /// Whose messages a receive takes.
+    /// Returns the peer whose messages a receive accepts; `None` for any peer.
     fn source(&mut self, number: u64) -> Answer<Option<PeerId>> {
         if number == FI_ADDR_UNSPEC || self.caps & FI_DIRECTED_RECV == 0 {
             return Ok(None);
@@ -144,20 +144,20 @@ impl Core {
         self.target(number).map(Some)
     }
 
-    /// Remembers an operation; what the engine calls it.
+    /// Adds an operation. Returns its identifier for the engine.
     fn remember(&mut self, context: usize, kind: OperationKind, pieces: &[Piece]) -> u64 {
         let buffers = pieces.iter().filter(|piece| piece.len > 0).map(|piece| piece.buffer).collect();
         self.operations.insert(Operation { context, buffers, kind }) as u64 + 1
     }
 
-    /// It was refused.
+    /// Removes an operation that was rejected.
     fn take_back(&mut self, id: u64) {
         for buffer in self.operations.remove(id as usize - 1).buffers {
             self.buffers.forget(buffer);
         }
     }
 
-    /// What a posted operation comes to.
+    /// Converts the result of posting an operation. Removes the operation on an error.
     fn posted(&mut self, id: u64, result: Result<(), PostError>) -> Answer {
         result.map_err(|error| {
             self.take_back(id);
@@ -172,8 +172,11 @@ impl Core {
         }
     }
 
+    /// Sends a message.
+    ///
     /// # Errors
-    /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer, FI_EOPNOTSUPP.
+    ///
+    /// Returns FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer, or FI_EOPNOTSUPP.
     pub(crate) fn send(&mut self, message: Outgoing) -> Answer {
         if message.flags & UNSERVED != 0 {
             return Err(unserved());
@@ -190,13 +193,13 @@ impl Core {
         let done = done_when(message.flags);
         let hold = hold(message.flags, message.wanted);
         let len: usize = message.spans.iter().map(|span| span.len()).sum();
-        // Who injects too much is told so by the engine.
+        // The engine reports the error if an injected message is too long.
         let may_go = done == DoneWhen::Transmitted && (hold == Hold::UntilDone || len as u64 <= MAX_INJECT);
         if may_go && self.say_now(to, label, &message.spans, message.data) {
             self.reporter.sent(label, len, report, context);
             return Ok(());
         }
-        // What a peer reads is in one piece.
+        // Memory that a peer reads must be contiguous.
         let payload = match message.spans.len() {
             0 | 1 => self.buffers.lend(message.spans),
             _ => self.buffers.gather(&message.spans),
@@ -207,8 +210,11 @@ impl Core {
         self.posted(id, result)
     }
 
+    /// Posts a receive.
+    ///
     /// # Errors
-    /// FI_EINVAL for an unknown peer, or a multi-receive without room.
+    ///
+    /// Returns FI_EINVAL for an unknown peer, or for a multi-receive without room.
     pub(crate) fn receive(&mut self, receive: Incoming) -> Answer {
         let from = self.source(receive.from)?;
         let into = self.buffers.lend(receive.spans);
@@ -224,8 +230,11 @@ impl Core {
         self.posted(id, result)
     }
 
+    /// Searches for a message, claims it, or receives a claimed one.
+    ///
     /// # Errors
-    /// FI_EINVAL for an unknown peer, or a claim of what was not looked at.
+    ///
+    /// Returns FI_EINVAL for an unknown peer, or if no message was claimed with the context.
     pub(crate) fn look(&mut self, look: Incoming) -> Answer {
         if look.flags & FI_PEEK == 0 {
             return self.claim(look);
@@ -258,7 +267,7 @@ impl Core {
         self.engine.claim(Claim { into, report, context }, &mut self.buffers).map_err(errno)
     }
 
-    /// Takes back the receive of a context that has not been matched, if there is one.
+    /// Cancels the unmatched receive of a context, if there is one.
     pub(crate) fn cancel(&mut self, context: usize) {
         let waits = |kind| matches!(kind, OperationKind::Receive | OperationKind::Many);
         let found = self.operations.iter().filter(|(_, known)| known.context == context && waits(known.kind));
@@ -272,8 +281,11 @@ impl Core {
         }
     }
 
+    /// Posts a READ or WRITE.
+    ///
     /// # Errors
-    /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer or lengths that differ.
+    ///
+    /// Returns FI_EAGAIN, FI_EMSGSIZE, or FI_EINVAL for an unknown peer or lengths that differ.
     pub(crate) fn rma(&mut self, rma: Rma) -> Answer {
         if rma.flags & UNSERVED != 0 {
             return Err(unserved());
@@ -300,8 +312,12 @@ impl Core {
         self.posted(id, result)
     }
 
+    /// Posts an atomic operation.
+    ///
     /// # Errors
-    /// FI_EAGAIN, FI_EMSGSIZE, FI_EOPNOTSUPP, FI_EINVAL for an unknown peer or lengths that differ.
+    ///
+    /// Returns FI_EAGAIN, FI_EMSGSIZE, FI_EOPNOTSUPP, or FI_EINVAL for an unknown peer or lengths that
+    /// differ.
     pub(crate) fn atomic(&mut self, amo: Amo) -> Answer {
         if amo.flags & UNSERVED != 0 {
             return Err(unserved());

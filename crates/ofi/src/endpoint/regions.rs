@@ -1,4 +1,4 @@
-//! Registered memory: opened to peers, taken back, and withdrawn from those that do not give it up.
+//! Registered memory: opened to peers, closed, and withdrawn from peers that do not stop using it.
 
 use pathweave_tagged::{self as tagged, Region, RegionEvents};
 use smallvec::smallvec;
@@ -13,13 +13,14 @@ impl Core {
     /// Opens registered memory to peers.
     ///
     /// # Errors
-    /// FI_EINVAL for memory that ends beyond the last address.
+    ///
+    /// Returns FI_ENOKEY if the key is in use, and FI_EINVAL for memory that ends beyond the last address.
     pub(super) fn open_region(&mut self, mr: &Mr) -> Answer {
         let access = match (mr.access & FI_REMOTE_READ != 0, mr.access & FI_REMOTE_WRITE != 0) {
             (true, true) => tagged::Access::ReadWrite,
             (true, false) => tagged::Access::Read,
             (false, true) => tagged::Access::Write,
-            // For this end alone.
+            // The memory is for this endpoint only.
             (false, false) => return Ok(()),
         };
         if self.regions.contains_key(&mr.key) {
@@ -48,7 +49,7 @@ impl Core {
         }
     }
 
-    /// Begins to take memory back, or goes on with it.
+    /// Starts to close memory, or returns the close in progress.
     pub(super) fn close_region(&mut self, key: u64) -> Option<Closing> {
         let Some((region, buffer)) = self.regions.remove(&key) else {
             return self.closing.get(&key).copied();
@@ -60,17 +61,18 @@ impl Core {
         Some(closing)
     }
 
-    /// True if a peer may still reach it.
+    /// Returns true if a peer may still access the memory.
     pub(super) fn is_closing(&self, closing: Closing) -> bool {
         self.engine.is_closing(closing.region) || self.buffers.is_in_use(closing.buffer)
     }
 
-    /// True if all who may do so are on this host: they are refused one by one, and keep their connections.
+    /// Returns true if all peers that may access the memory are on this host. Their accesses are rejected one
+    /// by one, and they keep their connections.
     pub(super) fn is_closing_for_neighbours(&self, closing: Closing) -> bool {
         self.engine.closing_for(closing.region).all(|peer| self.lane_of(peer).is_some())
     }
 
-    /// Takes it from who has not given it up.
+    /// Withdraws the memory from peers that still use it.
     pub(super) fn withdraw_region(&mut self, closing: Closing) {
         if let Some((rkey, peers)) = self.engine.withdraw_region(closing.region, &mut self.buffers) {
             peers.into_iter().for_each(|peer| self.withdraw(peer, rkey));

@@ -1,5 +1,6 @@
-//! Requests to the peer and of the peer: to pull bytes, or to give and take them piece by piece through the lane, where
-//! they are few or the kernel does not let one of its ends copy. Nothing here trusts the peer; what cannot be breaks the lane.
+//! Requests between two peers on one host: to pull bytes, or to transfer them piece by piece through the
+//! lane. The latter is for few bytes, or if the kernel does not let one of the peers copy. The peer is not
+//! trusted: an impossible message breaks the lane.
 
 use std::collections::VecDeque;
 
@@ -7,58 +8,58 @@ use pathweave_shm::{More, Note, Place};
 use pathweave_tagged::{Piece, RequestId};
 use slab::Slab;
 
-/// Bytes of a piece: three and a little fit a ring, so one is written while another is read.
+/// Largest size of a piece, bytes. Three pieces fit into a ring, so one is written while another is read.
 pub(super) const PIECE_BYTES: u64 = 32 << 10;
-/// Answers that a peer may have coming: more than an engine has READs and WRITEs in flight.
+/// Largest number of pending responses to a peer. An engine has fewer READs and WRITEs in flight.
 const MOST_ANSWERS: usize = 256;
 
-/// The peer has said what nobody says who keeps to the rules.
+/// Error of a peer that violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nonsense;
 
-/// Something that was asked of the peer.
+/// A request to the peer that is not finished.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     what: Wish,
     request: RequestId,
 }
 
-/// The request to the peer.
+/// Kind of a request to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// To give bytes; those that have not come yet.
+    /// READ: the peer sends bytes. Holds the piece still to be filled.
     Give(Piece),
-    /// To write: the bytes are put, or it is yet to be told to pull them.
+    /// WRITE: the bytes go through the lane, or the pull request has not been sent yet.
     Take,
-    /// To pull these bytes to that place, of which it was told.
+    /// WRITE: the peer was told to pull these bytes to that place.
     Pull(Piece, Place),
 }
 
-/// What the peer is told next.
+/// A response to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Bytes that it has asked for.
+    /// Bytes that the peer has requested.
     Give { id: u32, from: Place, left: u64 },
-    /// Something without bytes.
+    /// A note without bytes.
     Say(Note),
 }
 
-/// Pieces of the put that is coming in.
+/// Success of the pieces of the incoming put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// All so far.
+    /// All pieces so far were written.
     All,
-    /// Not all: the key does not open what they were for.
+    /// A piece was rejected, because its key does not permit it.
     NotAll,
 }
 
-/// Both directions of a lane.
+/// Requests in both directions of a lane.
 #[derive(Debug)]
 pub(super) struct Relay {
     asked: Slab<Asked>,
     answers: VecDeque<Answer>,
     coming: Taken,
-    /// WRITEs that were asked for and are not answered, and those among them that the peer is to pull.
+    /// Number of unfinished WRITEs, and in `pulls` the number of those that the peer is to pull.
     writes: u32,
     pulls: u32,
 }
@@ -68,13 +69,13 @@ impl Relay {
         Relay { asked: Slab::new(), answers: VecDeque::new(), coming: Taken::All, writes: 0, pulls: 0 }
     }
 
-    /// Remembers what is asked of the peer; by which number its answers name it.
+    /// Adds a request to the peer. Returns the identifier that the peer's responses carry.
     pub(super) fn ask(&mut self, what: Wish, request: RequestId) -> u32 {
         self.writes += u32::from(what == Wish::Take);
         self.asked.insert(Asked { what, request }) as u32
     }
 
-    /// The peer was told to pull bytes of a WRITE.
+    /// Records that the peer was told to pull the bytes of a WRITE.
     pub(super) fn tell_to_pull(&mut self, id: u32, from: Piece, to: Place) {
         if let Some(asked) = self.asked.get_mut(id as usize).filter(|asked| asked.what == Wish::Take) {
             asked.what = Wish::Pull(from, to);
@@ -82,17 +83,17 @@ impl Relay {
         }
     }
 
-    /// True if the peer has yet to say that a WRITE is there.
+    /// Returns true if a WRITE is unfinished.
     pub(super) fn is_writing(&self) -> bool {
         self.writes > 0
     }
 
-    /// True if it has yet to say so of what it is to pull.
+    /// Returns true if a WRITE that the peer is to pull is unfinished.
     pub(super) fn is_pulling(&self) -> bool {
         self.pulls > 0
     }
 
-    /// Bytes have come: where they go, and the request that is complete with them.
+    /// Handles incoming bytes. Returns the piece to fill, and the request if this completes it.
     pub(super) fn given(&mut self, id: u32, len: u64) -> Result<(Piece, Option<RequestId>), Nonsense> {
         let Some(Asked { what: Wish::Give(rest), request }) = self.asked.get_mut(id as usize) else {
             return Err(Nonsense);
@@ -106,7 +107,7 @@ impl Relay {
         Ok((into, is_last.then_some(request)))
     }
 
-    /// All bytes of a WRITE are there: the request that is complete.
+    /// Handles the end of a WRITE. Returns the completed request.
     pub(super) fn done(&mut self, id: u32) -> Result<RequestId, Nonsense> {
         match self.asked.get(id as usize) {
             Some(Asked { what: Wish::Take | Wish::Pull(..), .. }) => self.denied(id),
@@ -114,7 +115,7 @@ impl Relay {
         }
     }
 
-    /// The peer refuses: the request that has failed.
+    /// Handles a rejection by the peer. Returns the failed request.
     pub(super) fn denied(&mut self, id: u32) -> Result<RequestId, Nonsense> {
         let Asked { what, request } = self.asked.try_remove(id as usize).ok_or(Nonsense)?;
         match what {
@@ -125,7 +126,7 @@ impl Relay {
         Ok(request)
     }
 
-    /// The peer cannot pull: what is to be put instead, and where.
+    /// Handles a peer that cannot pull. Returns the piece to put instead, and its destination.
     pub(super) fn unable(&mut self, id: u32) -> Result<(Piece, Place), Nonsense> {
         let asked = self.asked.get_mut(id as usize).ok_or(Nonsense)?;
         let Wish::Pull(from, to) = asked.what else { return Err(Nonsense) };
@@ -134,7 +135,7 @@ impl Relay {
         Ok((from, to))
     }
 
-    /// The peer asks for bytes.
+    /// Handles a peer's request for bytes.
     pub(super) fn wanted(&mut self, id: u32, from: Place, len: u64) -> Result<(), Nonsense> {
         if len == 0 || from.address.checked_add(len).is_none() {
             return Err(Nonsense);
@@ -142,7 +143,7 @@ impl Relay {
         self.answer(Answer::Give { id, from, left: len })
     }
 
-    /// A piece of a put has come, and was taken or not. With the last the peer is told.
+    /// Handles a piece of a put. Responds after the last piece.
     pub(super) fn put(&mut self, id: u32, more: More, taken: Taken) -> Result<(), Nonsense> {
         if taken == Taken::NotAll {
             self.coming = Taken::NotAll;
@@ -157,7 +158,7 @@ impl Relay {
         self.answer(Answer::Say(note))
     }
 
-    /// A pull was carried out, or not.
+    /// Responds to a pull.
     pub(super) fn pulled(&mut self, note: Note) -> Result<(), Nonsense> {
         self.answer(Answer::Say(note))
     }
@@ -170,12 +171,12 @@ impl Relay {
         Ok(())
     }
 
-    /// What the peer is told next.
+    /// Returns the next response.
     pub(super) fn next(&self) -> Option<Answer> {
         self.answers.front().copied()
     }
 
-    /// The next answer, or a piece of so many bytes of it, was sent.
+    /// Records that the next response, or `len` bytes of it, was sent.
     pub(super) fn told(&mut self, len: u64) {
         match self.answers.front_mut() {
             Some(Answer::Give { from, left, .. }) if *left > len => {
@@ -186,7 +187,7 @@ impl Relay {
         }
     }
 
-    /// What was asked for next cannot be given any more.
+    /// Replaces the next response with a rejection, because its memory is closed.
     pub(super) fn refuse(&mut self) {
         if let Some(answer) = self.answers.front_mut()
             && let Answer::Give { id, .. } = *answer
@@ -265,7 +266,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the peer says: bytes go nowhere but where they were asked for, once, nothing grows without end, no panic.
+        /// Whatever a peer sends: bytes go only where they were requested, once; nothing grows without bound;
+        /// nothing panics.
         #[test]
         fn a_mad_peer_gets_nowhere(steps in prop::collection::vec(said(), 0..600)) {
             let mut relay = Relay::new();

@@ -1,4 +1,5 @@
-//! Memory of peers on this host: READs and WRITEs of this end that a peer carries out, and what peers ask for.
+//! Memory of peers on this host: READs and WRITEs that a peer executes for this endpoint, and requests of
+//! peers.
 
 use pathweave_shm::{More, Note, Place, Sent};
 use pathweave_tagged::{Failure, PeerId, Remote};
@@ -9,31 +10,32 @@ use super::neighbours::{Copy, Neighbour, Turn, Waiting};
 use super::relay::{Answer, Nonsense, PIECE_BYTES, Taken, Wish};
 use super::watch::LaneKey;
 
-/// Keys that a peer may withdraw while a lane lasts: it does so once it has waited for this end, not more often than that.
+/// Largest number of keys that a peer may withdraw while a lane exists. A peer withdraws a key only after it
+/// has waited for this endpoint.
 const MOST_WITHDRAWN: usize = 1 << 16;
 
-/// What became of an attempt to send.
+/// Outcome of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Something was sent.
+    /// An item was sent.
     Sent,
-    /// Not now, or nothing more.
+    /// No item can be sent now.
     Rests,
 }
 
 impl Neighbour {
-    /// Has the peer send what this process cannot copy by itself, or not now.
+    /// Makes the peer send bytes that this process cannot copy by itself, or not now.
     pub(super) fn ask(&mut self, copy: Copy) {
         let Copy { remote, local, request } = copy;
         let id = self.relay.ask(Wish::Give(local), request);
         self.waiting.push_back(Waiting::Ask { id, from: place(remote), len: local.len });
     }
 
-    /// Has the peer write to its memory: `start` is where the bytes are here, if they follow each other.
+    /// Makes the peer write to its memory. `start` is the address of the bytes here, if they are contiguous.
     pub(super) fn write(&mut self, copy: Copy, start: Option<u64>) {
         let Copy { remote, local, request } = copy;
         let to = place(remote);
-        // One piece is copied twice sooner than the peer is asked once.
+        // Two copies of one piece are faster than one request to the peer.
         let pulled = start.filter(|_| local.len > PIECE_BYTES && self.lane.is_read_by_peer());
         let id = self.relay.ask(Wish::Take, request);
         self.waiting.push_back(match pulled {
@@ -42,7 +44,8 @@ impl Neighbour {
         });
     }
 
-    /// True if the first of what waits may go: behind what the peer is to pull goes nothing else until that is there.
+    /// Returns true if the first waiting item may be sent. Nothing may follow data that the peer is to pull
+    /// before the pull has ended.
     fn can_say(&self) -> bool {
         match self.waiting.front() {
             None => false,
@@ -68,7 +71,7 @@ fn place(remote: Remote) -> Place {
 }
 
 impl Core {
-    /// A peer says something of memory. The bytes behind it are looked at, and taken, here.
+    /// Handles a peer's note about memory, and takes the bytes that follow it.
     pub(super) fn on_note(&mut self, key: LaneKey, peer: PeerId, note: Note) -> Result<(), Nonsense> {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return Ok(()) };
         let mut bytes = neighbour.lane.bytes();
@@ -103,7 +106,7 @@ impl Core {
             }
             Note::Unable { id } => {
                 let (from, to) = neighbour.relay.unable(id)?;
-                // What waits was held back for it.
+                // It goes before the waiting items, which were held back for it.
                 neighbour.waiting.push_front(Waiting::Put { id, to, from });
                 None
             }
@@ -123,7 +126,8 @@ impl Core {
         Ok(())
     }
 
-    /// Copies bytes of a peer to memory here that is open to it; the answer. The memory stays open meanwhile: closing takes the lock.
+    /// Copies bytes of a peer to local memory that is open to it, and returns the response. The memory stays
+    /// open meanwhile, because closing it takes the lock.
     fn pull(&mut self, key: LaneKey, id: u32, (to, from, len): (Place, u64, u64)) -> Note {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return Note::Deny { id } };
         let Some(piece) = self.buffers.lent(neighbour.peer, to, len, Direction::ToPeer) else {
@@ -144,7 +148,7 @@ impl Core {
         }
     }
 
-    /// Memory is closed to a peer that has not given it up.
+    /// Withdraws memory from a peer that still uses it.
     pub(super) fn withdraw(&mut self, from: PeerId, key: u64) {
         let Some(lane) = self.lane_of(from) else { return };
         let Some(neighbour) = self.neighbours.get_mut(lane) else { return };
@@ -154,14 +158,15 @@ impl Core {
         self.neighbours.wake();
     }
 
-    /// Sends what there is room for now, and carries out what follows from it.
+    /// Sends as many waiting items as there is room for, and executes the consequences.
     pub(super) fn send_waiting(&mut self, key: LaneKey) {
         self.send_on(key);
         self.carry_out();
     }
 
-    /// The same for who carries out already. What is said in order and what the peer has asked for take turns, and wait for each
-    /// other's room, so that neither keeps the other from the ring.
+    /// Sends as many waiting items as there is room for, for a caller that executes the consequences itself.
+    /// Own items and responses alternate, and each waits for room for the other, so neither blocks the other
+    /// from the ring.
     pub(super) fn send_on(&mut self, key: LaneKey) {
         while let Some(neighbour) = self.neighbours.get_mut(key) {
             let can_say = neighbour.can_say();
@@ -180,7 +185,7 @@ impl Core {
         }
     }
 
-    /// Sends the first of what waits, or a piece of it.
+    /// Sends the first waiting item, or a piece of it.
     fn say_next(&mut self, key: LaneKey) -> Step {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return Step::Rests };
         let peer = neighbour.peer;
@@ -233,14 +238,14 @@ impl Core {
         step
     }
 
-    /// Sends the next answer, or a piece of it.
+    /// Sends the next response, or a piece of it.
     fn answer_next(&mut self, key: LaneKey, answer: Answer) -> Step {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return Step::Rests };
         let (sent, len) = match answer {
             Answer::Say(note) => (neighbour.lane.send_note(note, 0, |_| ()), 0),
             Answer::Give { id, from, left } => {
                 let len = left.min(PIECE_BYTES);
-                // Looked for anew each time: what was open may have been closed.
+                // The memory is looked up for each piece, because it may have been closed.
                 let Some(piece) = self.buffers.lent(neighbour.peer, from, len, Direction::FromPeer) else {
                     neighbour.relay.refuse();
                     return Step::Sent;

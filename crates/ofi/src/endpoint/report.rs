@@ -1,4 +1,4 @@
-//! What has ended, as entries of completion queues and counts of counters.
+//! Reporting of finished operations: entries of completion queues, and counts of counters.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,12 +11,12 @@ use crate::object::counter::Counter;
 use crate::object::queue::{Entry, Queue, Trouble};
 use crate::object::uses::Use;
 
-/// Which operations without a flag of their own make entries.
+/// Operations, without a flag of their own, that make entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Selection {
-    /// All.
+    /// All operations.
     All,
-    /// Those that ask for it (FI_SELECTIVE_COMPLETION).
+    /// Operations that request an entry (FI_SELECTIVE_COMPLETION).
     Flagged,
 }
 
@@ -28,49 +28,49 @@ pub(crate) struct BoundQueue {
     pub(crate) _held: Arc<Use>,
 }
 
-/// A counter, and what it counts.
+/// A counter, and the flags of the operations it counts.
 pub(crate) struct BoundCounter {
     pub(crate) counter: Arc<Counter>,
     pub(crate) flags: u64,
     pub(crate) _held: Use,
 }
 
-/// Where an endpoint reports to.
+/// Destinations of an endpoint's reports.
 #[derive(Default)]
 pub(crate) struct Reporter {
     pub(crate) transmit: Option<BoundQueue>,
     pub(crate) receive: Option<BoundQueue>,
     pub(crate) counters: Vec<BoundCounter>,
-    /// Entries of peers' writes that the application has read.
+    /// Number of entries of peers' writes that the application has read.
     pub(crate) notices_read: Arc<AtomicU64>,
     pub(crate) tray: Tray,
 }
 
-/// The entry that goes to a caller who looks into an empty queue, past the queue. Behind it entries go into the queue, so they stay
-/// in order.
+/// Shortcut for the entry that goes to a caller polling an empty queue, without passing through the queue.
+/// Later entries go into the queue, so the order is kept.
 #[derive(Default)]
 pub(crate) struct Tray {
-    /// The address of the queue.
+    /// Address of the queue that is polled.
     queue: Option<usize>,
     entry: Option<Entry>,
 }
 
 impl Tray {
-    /// A caller looks into this queue.
+    /// Starts a poll of this queue by a caller.
     pub(crate) fn hold_out(&mut self, queue: Option<usize>) {
         self.queue = queue;
     }
 
-    /// It takes what there is.
+    /// Ends the poll. Returns the entry, if there is one.
     pub(crate) fn take_back(&mut self) -> Option<Entry> {
         self.queue = None;
         self.entry.take()
     }
 
-    /// Puts in an entry for a queue, or gives it back.
+    /// Stores an entry for the polled queue, or returns it if it must go into its queue.
     fn put(&mut self, queue: &Queue, entry: Entry) -> Option<Entry> {
         let fits = self.queue == Some(queue.address()) && entry.error.is_none() && queue.is_empty();
-        // Of the first alone is it known that none is before it.
+        // Only the first entry is known to have no entry before it.
         if self.queue == Some(queue.address()) {
             self.queue = None;
         }
@@ -82,24 +82,24 @@ impl Tray {
     }
 }
 
-/// What an entry says that the engine does not know.
+/// Parts of an entry that the engine does not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Local {
-    /// The application's context.
+    /// Context of the application.
     pub(crate) context: usize,
-    /// Where it was put.
+    /// Address of the received data.
     pub(crate) address: usize,
-    /// The peer's number in the address vector.
+    /// Number of the peer in the address vector.
     pub(crate) source: u64,
 }
 
 impl Reporter {
-    /// The queues, one of them perhaps twice.
+    /// Returns the bound queues. One queue may appear twice.
     pub(crate) fn queues(&self) -> impl Iterator<Item = &BoundQueue> {
         [&self.transmit, &self.receive].into_iter().flatten()
     }
 
-    /// Whether an operation of these flags makes an entry when it succeeds.
+    /// Returns the report that an operation with these flags makes on success.
     pub(crate) fn wanted(bound: Option<&BoundQueue>, flags: u64) -> Report {
         match bound {
             Some(BoundQueue { selection: Selection::All, .. }) => Report::Entry,
@@ -108,7 +108,7 @@ impl Reporter {
         }
     }
 
-    /// Something has ended.
+    /// Reports a finished operation.
     pub(crate) fn report(&mut self, done: &Completion, local: Local) {
         self.count(done);
         if done.report == Report::Count && done.result.is_ok() {
@@ -136,7 +136,7 @@ impl Reporter {
         }
     }
 
-    /// A message has been sent at once.
+    /// Reports a message that was sent at once.
     pub(crate) fn sent(&mut self, label: Label, len: usize, report: Report, context: usize) {
         if report == Report::Count && self.counters.is_empty() {
             return;
@@ -157,7 +157,7 @@ impl Reporter {
     }
 
     fn count(&self, done: &Completion) {
-        // What only looks, or only says that a buffer is free, is no operation that ended.
+        // A search without a match is not counted as an operation.
         let looks = done.result == Err(Failure::NoMessage);
         let class = class_of(done.kind);
         for bound in self.counters.iter().filter(|bound| bound.flags & class != 0 && !looks) {
@@ -169,7 +169,7 @@ impl Reporter {
     }
 }
 
-/// The flag by which counters choose.
+/// Returns the flag by which counters select operations of a kind.
 pub(crate) fn class_of(kind: Kind) -> u64 {
     match kind {
         Kind::Send(_) => FI_SEND,
@@ -193,7 +193,7 @@ fn flags_of(done: &Completion) -> u64 {
         Kind::RemoteWrite => FI_RMA | FI_REMOTE_WRITE,
         Kind::RemoteRead => FI_RMA | FI_REMOTE_READ,
     };
-    // Of what this end sent the data is nobody's news.
+    // The immediate data of own operations is not reported.
     let tells = matches!(done.kind, Kind::Receive(_) | Kind::RemoteWrite);
     let data = if done.data.is_some() && tells { FI_REMOTE_CQ_DATA } else { 0 };
     let release = if done.release == Release::Released { FI_MULTI_RECV } else { 0 };

@@ -1,30 +1,32 @@
-//! Memory of ours that messages leave from and arrive in, cut into places of a few sizes that are used again and again.
+//! Staging memory of the provider that messages are sent from and received into. It is divided into slots of
+//! a few sizes, which are reused.
 
 use pathweave_datapath::{Region, Slice};
 
-/// Places that are made at a time.
+/// Number of slots that are allocated together.
 const PLACES_AT_ONCE: usize = 16;
 
-/// Places of one size.
+/// Slots of one size.
 struct Class {
     bytes: usize,
     free: Vec<Slice>,
 }
 
-/// All places.
+/// All slots.
 pub(crate) struct Stage {
     classes: Vec<Class>,
 }
 
 impl Stage {
-    /// Places of these sizes.
+    /// Makes a stage with slots of these sizes.
     pub(crate) fn new(mut sizes: Vec<usize>) -> Self {
         sizes.sort_unstable();
         sizes.dedup();
         Stage { classes: sizes.into_iter().map(|bytes| Class { bytes, free: Vec::new() }).collect() }
     }
 
-    /// A place of at least so many bytes; `None` without memory. A size that is not provided for is made for itself.
+    /// Returns a slot of at least this size, or `None` without memory. A size above all classes is allocated
+    /// individually.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<Slice> {
         let Some(class) = self.classes.iter_mut().find(|class| class.bytes >= bytes) else {
             return Region::zeroed(bytes).ok().map(|region| region.all());
@@ -37,7 +39,7 @@ impl Stage {
         class.free.pop()
     }
 
-    /// A place is free again.
+    /// Returns a slot to the stage.
     pub(crate) fn give_back(&mut self, place: Slice) {
         if let Some(class) = self.classes.iter_mut().find(|class| class.bytes == place.len()) {
             class.free.push(place);

@@ -1,18 +1,18 @@
-//! How often an application that looks into shared memory looks at the device, too.
+//! Schedule of device polls for an application that polls shared memory.
 
-/// Looks at shared memory for one at the device, while there is something to do for it.
+/// Number of polls of shared memory per poll of the device while the device is busy.
 const LEAST_LOOKS: u64 = 16;
-/// And while there is nothing: about 10 us of looks.
+/// Number of polls of shared memory per poll of the device while the device is quiet, about 10 us.
 const MOST_LOOKS: u64 = 256;
 
-/// When the device is looked at next.
+/// Schedule of device polls.
 #[derive(Debug)]
 pub(super) struct Visits {
-    /// By the count of looks.
+    /// Number of the poll of shared memory at which the device is polled next.
     next: u64,
-    /// Looks from one visit to the next.
+    /// Number of polls of shared memory between two polls of the device.
     gap: u64,
-    /// Something has happened at the device since the last visit.
+    /// True if the device has had an event since its last poll.
     acted: bool,
 }
 
@@ -23,13 +23,13 @@ impl Default for Visits {
 }
 
 impl Visits {
-    /// Something has happened at the device.
+    /// Records an event of the device.
     pub(super) fn saw_event(&mut self) {
         self.acted = true;
     }
 
-    /// Whether the device is to be looked at after so many looks; then the next visit is settled. `waits` says that something was
-    /// asked of the device that it has not answered.
+    /// Returns true if the device is to be polled at poll number `looks`, and schedules the next one. `waits`
+    /// is true if the device has unanswered requests.
     pub(super) fn is_due(&mut self, looks: u64, waits: bool) -> bool {
         if looks < self.next {
             return false;

@@ -1,5 +1,5 @@
-//! The thread that looks after lanes when the application does not: it takes in newcomers, hears bells and ends, and has peers
-//! ring once nobody looks any more.
+//! Thread that serves lanes while the application does not poll. It accepts new lanes, handles bells and
+//! closed lanes, and makes peers ring the bell once no thread polls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Weak;
@@ -11,46 +11,47 @@ use slab::Slab;
 
 use crate::log::{Level, say};
 
-/// What can be read at the door: somebody has come.
+/// Token of the meeting socket: a process has connected.
 pub(super) const DOOR: u64 = 0;
-/// Who has come and not said what for.
+/// First token of connected processes that have not sent their offer.
 const NEWCOMERS: u64 = 1 << 32;
-/// Of these at most so many: the rest is sent away.
+/// Largest number of such processes. Others are disconnected.
 const MOST_NEWCOMERS: usize = 1024;
-/// How long the application may not have looked before peers are to ring.
+/// Time without a poll of the application after which peers are to ring the bell.
 const LULL: Duration = Duration::from_millis(2);
 
-/// A lane, by number.
+/// Key of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneKey(pub(super) usize);
 
-/// Whose lanes are looked after: an endpoint.
+/// An endpoint whose lanes are watched.
 pub(super) trait Watched: Send + Sync {
-    /// A process on this host hands over memory.
+    /// Handles memory that a process on this host hands over.
     fn on_offer(&self, ticket: Ticket, brought: Brought);
-    /// A peer on this host has rung, or is gone.
+    /// Handles the bell of a peer on this host, or its end.
     fn on_bell(&self, lane: LaneKey);
-    /// Does what the application has not done for a while. `looked` is how often it had looked when this was called before.
+    /// Makes progress that the application has not made for a while. `looked` is the application's number of
+    /// polls at the previous call.
     fn keep_watch(&self, looked: &mut u64) -> Vigil;
 }
 
-/// What a lane is called here.
+/// Returns the token of a lane for the watch.
 pub(super) fn token(key: LaneKey) -> u64 {
     key.0 as u64 + 1
 }
 
-/// What is to be done next.
+/// Next step of the watching thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vigil {
-    /// Nothing until somebody rings.
+    /// Sleep until a bell rings.
     Asleep,
-    /// Look again soon: the application looks itself, or something waits for room.
+    /// Poll again soon: the application polls by itself, or an item waits for room.
     Soon,
-    /// Look again at once.
+    /// Poll again at once.
     Now,
 }
 
-/// The thread's body.
+/// Runs the watching thread.
 pub(super) fn run(endpoint: &Weak<impl Watched>, watch: &Watch, door: &Meeting, stop: &AtomicBool) {
     let mut newcomers = Slab::new();
     let mut vigil = Vigil::Asleep;
@@ -83,7 +84,7 @@ pub(super) fn run(endpoint: &Weak<impl Watched>, watch: &Watch, door: &Meeting, 
     }
 }
 
-/// Takes in all who have come.
+/// Accepts all processes that have connected.
 fn welcome(endpoint: &impl Watched, watch: &Watch, door: &Meeting, newcomers: &mut Slab<Option<Newcomer>>) {
     while let Some(newcomer) = door.newcomer() {
         if newcomers.len() >= MOST_NEWCOMERS {
@@ -98,7 +99,7 @@ fn welcome(endpoint: &impl Watched, watch: &Watch, door: &Meeting, newcomers: &m
     }
 }
 
-/// Takes what a newcomer has brought, if it has.
+/// Takes the offer of a connected process, if it has arrived.
 fn hear_out(endpoint: &impl Watched, watch: &Watch, newcomers: &mut Slab<Option<Newcomer>>, at: usize) {
     let Some(newcomer) = newcomers.get_mut(at).and_then(Option::take) else { return };
     watch.remove(&newcomer);

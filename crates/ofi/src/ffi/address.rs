@@ -1,4 +1,4 @@
-//! Socket addresses as C has them.
+//! Socket addresses in C's form.
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -6,30 +6,31 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use super::text;
 
-/// Bytes of an address of this family.
+/// Returns the size of an address of this family, bytes.
 pub(crate) fn length_of(address: SocketAddr) -> usize {
     if address.is_ipv4() { size_of::<libc::sockaddr_in>() } else { size_of::<libc::sockaddr_in6>() }
 }
 
-/// An address of either family; `None` for another one, or if there are too few bytes.
+/// Reads an address of either family. Returns `None` for another family, or if there are too few bytes.
 ///
 /// # Safety
-/// `from` is NULL or has `len` bytes.
+///
+/// `from` is NULL or points to `len` bytes.
 pub(crate) unsafe fn read(from: *const c_void, len: usize) -> Option<SocketAddr> {
     if from.is_null() || len < size_of::<libc::sa_family_t>() {
         return None;
     }
-    // SAFETY: there are bytes for it; they need not be aligned.
+    // SAFETY: there are enough bytes; they need not be aligned.
     let family = unsafe { from.cast::<libc::sa_family_t>().read_unaligned() };
     match i32::from(family) {
         libc::AF_INET if len >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: there are bytes for it.
+            // SAFETY: there are enough bytes.
             let raw = unsafe { from.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from_bits(u32::from_be(raw.sin_addr.s_addr));
             Some(SocketAddrV4::new(ip, u16::from_be(raw.sin_port)).into())
         }
         libc::AF_INET6 if len >= size_of::<libc::sockaddr_in6>() => {
-            // SAFETY: there are bytes for it.
+            // SAFETY: there are enough bytes.
             let raw = unsafe { from.cast::<libc::sockaddr_in6>().read_unaligned() };
             let ip = Ipv6Addr::from(raw.sin6_addr.s6_addr);
             Some(SocketAddrV6::new(ip, u16::from_be(raw.sin6_port), 0, raw.sin6_scope_id).into())
@@ -38,29 +39,30 @@ pub(crate) unsafe fn read(from: *const c_void, len: usize) -> Option<SocketAddr>
     }
 }
 
-/// As many of its bytes as there is room for; returns how many it has.
+/// Writes as many bytes of the address as fit. Returns the number of bytes of the whole address.
 ///
 /// # Safety
-/// `to` has `room` bytes, or that is 0.
+///
+/// `to` points to `room` bytes, or `room` is 0.
 pub(crate) unsafe fn write(address: SocketAddr, to: *mut c_void, room: usize) -> usize {
     let bytes = bytes_of(address);
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { to.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len().min(room)) };
     bytes.len()
 }
 
-/// A copy that `free` takes.
+/// Returns a copy that `free` can free.
 pub(super) fn duplicate(address: SocketAddr) -> *mut c_void {
     let bytes = bytes_of(address);
     let to = text::zeroed_bytes(bytes.len());
     if !to.is_null() {
-        // SAFETY: just made so large.
+        // SAFETY: the allocation has this size.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
     to.cast()
 }
 
-/// What C would have in memory.
+/// Returns the bytes of the address as C stores them.
 fn bytes_of(address: SocketAddr) -> Vec<u8> {
     let mut bytes = vec![0; length_of(address)];
     bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -87,7 +89,7 @@ mod tests {
         for text in ["10.1.2.3:4567", "[2001:db8::7]:80"] {
             let address: SocketAddr = text.parse().unwrap();
             let mut raw = [0xffu8; 32];
-            // SAFETY: the array has so many bytes.
+            // SAFETY: the array has this many bytes.
             let len = unsafe { write(address, raw.as_mut_ptr().cast(), raw.len()) };
             assert_eq!(len, if address.is_ipv4() { 16 } else { 28 });
             // SAFETY: as above.
@@ -97,7 +99,7 @@ mod tests {
             assert!(raw[len..].iter().all(|byte| *byte == 0xff));
         }
         let unix = [libc::AF_UNIX as u8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
-        // SAFETY: the array has so many bytes.
+        // SAFETY: the array has this many bytes.
         assert_eq!(unsafe { read(unix.as_ptr().cast(), unix.len()) }, None);
     }
 }

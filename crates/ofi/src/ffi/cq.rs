@@ -35,9 +35,9 @@ pub(super) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: a domain of ours.
+        // SAFETY: the domain was made by this provider.
         let domain = unsafe { DomainHandle::here(domain) }?;
-        // SAFETY: NULL or an attribute.
+        // SAFETY: `attr` is NULL or points to an attribute structure.
         let attr = unsafe { attr.as_ref() }
             .ok_or_else(|| refused(FI_EINVAL, "the attribute of a completion queue is NULL"))?;
         if to.is_null() {
@@ -46,28 +46,29 @@ pub(super) unsafe extern "C" fn open(
         let queue = Queue::new(Format::of(attr.format)?, Object::of(attr.wait_obj)?, domain.nap())?;
         let object = Arc::new(Completions { queue: Arc::new(queue), api_version: domain.fabric.api_version });
         let face = FidCq { fid: fid(FI_CLASS_CQ, context, &OPS), ops: &raw const CQ_OPS };
-        // SAFETY: not NULL.
+        // SAFETY: `to` is not NULL.
         unsafe { Handle::give(face, object, Some(domain.uses.begin()), to) };
         Ok(())
     })
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: a completion queue of ours, which the caller gives up.
+    // SAFETY: the completion queue was made by this provider, and the caller gives it up.
     status(|| unsafe { CqHandle::close(fid, |completions| &completions.queue.uses) })
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {
     status(|| {
-        // SAFETY: a completion queue of ours; the argument is what the command says.
+        // SAFETY: the queue was made by this provider; the argument has the type that the command requires.
         unsafe { get_wait(CqHandle::here(fid)?.waiting(), command, arg) }
     })
 }
 
-/// Writes an entry as the format has it.
+/// Writes an entry in the given format.
 ///
 /// # Safety
-/// `to` has room for `index + 1` entries, `sources` is NULL or has as many numbers.
+///
+/// `to` has room for `index + 1` entries. `sources` is NULL or has room for as many numbers.
 unsafe fn hand_over(entry: &Entry, format: Format, to: *mut c_void, sources: *mut u64, index: usize) {
     let whole = CqTaggedEntry {
         op_context: entry.context as *mut c_void,
@@ -78,7 +79,7 @@ unsafe fn hand_over(entry: &Entry, format: Format, to: *mut c_void, sources: *mu
         tag: entry.tag,
     };
     let bytes = format.bytes();
-    // SAFETY: as the caller says; every format is the beginning of the whole.
+    // SAFETY: guaranteed by the caller; every format is a prefix of the whole entry.
     unsafe {
         to.cast::<u8>().add(index * bytes).copy_from((&raw const whole).cast(), bytes);
         if !sources.is_null() {
@@ -94,9 +95,9 @@ unsafe extern "C" fn read(cq: *mut FidCq, to: *mut c_void, most: usize) -> isize
 
 unsafe extern "C" fn readfrom(cq: *mut FidCq, to: *mut c_void, most: usize, sources: *mut u64) -> isize {
     count(|| {
-        // SAFETY: a completion queue of ours.
+        // SAFETY: the completion queue was made by this provider.
         let queue = &unsafe { CqHandle::here(cq) }?.queue;
-        // SAFETY: the caller has room for so many.
+        // SAFETY: the caller has room for `most` entries.
         let take = |index, entry: &Entry| unsafe { hand_over(entry, queue.format, to, sources, index) };
         queue.read(most, take).map(|taken| taken as isize)
     })
@@ -113,7 +114,7 @@ unsafe extern "C" fn sread(
     unsafe { sreadfrom(cq, to, most, ptr::null_mut(), cond, timeout_ms) }
 }
 
-/// A condition says when to wake; waking earlier is allowed.
+/// Ignores the wait condition: an earlier wake-up is allowed.
 unsafe extern "C" fn sreadfrom(
     cq: *mut FidCq,
     to: *mut c_void,
@@ -123,9 +124,10 @@ unsafe extern "C" fn sreadfrom(
     timeout_ms: c_int,
 ) -> isize {
     count(|| {
-        // SAFETY: a completion queue of ours. It is held, for another thread may close what this one sleeps on.
+        // SAFETY: the queue was made by this provider. It is kept alive, because another thread may close it
+        // while this one sleeps.
         let queue = unsafe { CqHandle::here(cq) }?.queue.clone();
-        // SAFETY: the caller has room for so many.
+        // SAFETY: the caller has room for `most` entries.
         let take = |index, entry: &Entry| unsafe { hand_over(entry, queue.format, to, sources, index) };
         queue.read_waiting(most, deadline(timeout_ms), take).map(|taken| taken as isize)
     })
@@ -133,12 +135,13 @@ unsafe extern "C" fn sreadfrom(
 
 unsafe extern "C" fn readerr(cq: *mut FidCq, to: *mut CqErrEntry, _: u64) -> isize {
     count(|| {
-        // SAFETY: a completion queue of ours.
+        // SAFETY: the completion queue was made by this provider.
         let completions = unsafe { CqHandle::here(cq) }?;
         let entry = completions.read_error()?;
         let trouble = entry.error.expect("read_error gives errors alone");
-        // Callers pass what they have not initialised, and only so much as their version has: field by field.
-        // SAFETY: the caller has one there.
+        // Callers pass uninitialised structures whose size depends on their version, so only single fields
+        // are written.
+        // SAFETY: `to` points to an entry of the caller.
         unsafe {
             (&raw mut (*to).op_context).write(entry.context as *mut c_void);
             (&raw mut (*to).flags).write(entry.flags);
@@ -160,7 +163,7 @@ unsafe extern "C" fn readerr(cq: *mut FidCq, to: *mut CqErrEntry, _: u64) -> isi
 
 unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
     status(|| {
-        // SAFETY: a completion queue of ours.
+        // SAFETY: the completion queue was made by this provider.
         unsafe { CqHandle::here(cq) }?.signal();
         Ok(())
     })

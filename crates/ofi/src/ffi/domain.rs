@@ -40,7 +40,7 @@ pub(super) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: a fabric of ours, and an info.
+        // SAFETY: the fabric was made by this provider, and `info` is NULL or an info.
         unsafe {
             let fabric = FabricHandle::here(fabric)?;
             let info = info.as_ref().ok_or_else(|| refused(FI_EINVAL, "the info of a domain is NULL"))?;
@@ -59,7 +59,8 @@ pub(super) unsafe extern "C" fn open(
     })
 }
 
-/// Flags ask for domains that share their endpoints' peers, which we do not have.
+/// Opens a domain with flags. Flags request domains that share their endpoints' peers, which the provider
+/// does not support.
 pub(super) unsafe extern "C" fn open2(
     fabric: *mut FidFabric,
     info: *mut Info,
@@ -74,23 +75,25 @@ pub(super) unsafe extern "C" fn open2(
     unsafe { open(fabric, info, to, context) }
 }
 
-/// A domain, if it is ours.
+/// Returns the domain behind a pointer, if it belongs to this provider.
 ///
 /// # Safety
-/// A domain of any provider.
+///
+/// `domain` points to a domain of any provider.
 pub(super) unsafe fn opened<'a>(domain: *const FidDomain) -> Option<&'a Domain> {
-    // SAFETY: as the caller says; with our table it is one of ours.
+    // SAFETY: guaranteed by the caller; a domain with this table belongs to this provider.
     unsafe { ((*domain).ops == &raw const DOMAIN_OPS).then(|| &*DomainHandle::of(domain).object) }
 }
 
 /// # Safety
-/// A whole info.
+///
+/// `info` is a complete info.
 unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> Answer<Domain> {
     let settings = settings::from_environment().map_err(|error| {
         say_once(&error.to_string());
         Errno(FI_ENODATA)
     })?;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let hints = unsafe { info::domain_hints(info.domain_attr) }
         .ok_or_else(|| refused(FI_EINVAL, "the attribute of a domain is NULL"))?;
     // SAFETY: as above.
@@ -102,18 +105,18 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
     };
     let all = settings.place.all(&interfaces::list());
     let interface = all.iter().find(|interface| is_meant(interface)).ok_or(Errno(FI_ENODATA))?.clone();
-    // An interface that the environment does not name was asked for by name, and is alone.
+    // An interface that the environment does not name was requested by name, and is used alone.
     let others = settings.place.others(&interface, &all).unwrap_or_default();
     let naming = Naming::of(hints.attr.mr_mode, Target::of(info.caps));
     Ok(Domain::new(fabric.clone(), (interface, others), settings, naming))
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: a domain of ours, which the caller gives up.
+    // SAFETY: the domain was made by this provider, and the caller gives it up.
     status(|| unsafe { DomainHandle::close(fid, |domain| &domain.uses) })
 }
 
-/// An event queue may be bound, and has nothing to tell: memory is registered at once.
+/// Accepts an event queue, which never gets an event, because memory is registered synchronously.
 unsafe extern "C" fn bind(_: *mut Fid, _: *mut Fid, _: u64) -> c_int {
     0
 }
@@ -126,7 +129,7 @@ unsafe extern "C" fn query_atomic(
     flags: u64,
 ) -> c_int {
     status(|| {
-        // SAFETY: NULL or an attribute.
+        // SAFETY: `attr` is NULL or points to an attribute structure.
         let attr = unsafe { attr.as_mut() }
             .ok_or_else(|| refused(FI_EINVAL, "the attribute of an atomic is NULL"))?;
         let (count, size) = endpoint::atomic::valid(datatype, op, flags)?;

@@ -19,7 +19,7 @@ static OPS: Ops = Ops { close, control, ..unsupported::OPS };
 static EQ_OPS: OpsEq =
     OpsEq { size: size_of::<OpsEq>(), read, readerr, write, sread, strerror: text::strerror };
 
-/// Bytes of one event that an application may write.
+/// Largest size of an event that an application may write, bytes.
 const MOST_BYTES: usize = 1 << 16;
 
 pub(super) unsafe extern "C" fn open(
@@ -29,9 +29,9 @@ pub(super) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: a fabric of ours.
+        // SAFETY: the fabric was made by this provider.
         let fabric = unsafe { FabricHandle::here(fabric) }?;
-        // SAFETY: NULL or an attribute.
+        // SAFETY: `attr` is NULL or points to an attribute structure.
         let (size, wait_obj) =
             unsafe { attr.as_ref() }.map_or((0, FI_WAIT_UNSPEC), |attr| (attr.size, attr.wait_obj));
         if size > MOST_EVENTS || to.is_null() {
@@ -39,20 +39,20 @@ pub(super) unsafe extern "C" fn open(
         }
         let queue = Arc::new(EventQueue::new(Object::of(wait_obj)?)?);
         let face = FidEq { fid: fid(FI_CLASS_EQ, context, &OPS), ops: &raw const EQ_OPS };
-        // SAFETY: not NULL.
+        // SAFETY: `to` is not NULL.
         unsafe { Handle::give(face, queue, Some(fabric.uses.begin()), to) };
         Ok(())
     })
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: an event queue of ours, which the caller gives up.
+    // SAFETY: the event queue was made by this provider, and the caller gives it up.
     status(|| unsafe { EqHandle::close(fid, |queue| &queue.uses) })
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {
     status(|| {
-        // SAFETY: an event queue of ours; the argument is what the command says.
+        // SAFETY: the event queue was made by this provider; the argument has the type that the command requires.
         unsafe { get_wait(EqHandle::here(fid)?.waiting(), command, arg) }
     })
 }
@@ -62,10 +62,11 @@ fn look(flags: u64) -> Look {
 }
 
 /// # Safety
-/// `event` can be written, `to` has room for the bytes.
+///
+/// `event` is writable, and `to` has room for the bytes.
 unsafe fn hand_over(found: (u32, Vec<u8>), event: *mut u32, to: *mut c_void) -> isize {
     let (kind, bytes) = found;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         event.write(kind);
         to.cast::<u8>().copy_from(bytes.as_ptr(), bytes.len());
@@ -74,7 +75,7 @@ unsafe fn hand_over(found: (u32, Vec<u8>), event: *mut u32, to: *mut c_void) -> 
 }
 
 unsafe extern "C" fn read(eq: *mut FidEq, event: *mut u32, to: *mut c_void, len: usize, flags: u64) -> isize {
-    // SAFETY: an event queue of ours; there is room for `len` bytes.
+    // SAFETY: the event queue was made by this provider; there is room for `len` bytes.
     count(|| unsafe { Ok(hand_over(EqHandle::here(eq)?.read(len, look(flags))?, event, to)) })
 }
 
@@ -87,7 +88,8 @@ unsafe extern "C" fn sread(
     flags: u64,
 ) -> isize {
     count(|| {
-        // SAFETY: an event queue of ours. It is held, for another thread may close what this one sleeps on.
+        // SAFETY: the queue was made by this provider. It is kept alive, because another thread may close it
+        // while this one sleeps.
         let queue = unsafe { EqHandle::here(eq) }?.clone();
         let found = queue.read_waiting(len, look(flags), deadline(timeout_ms))?;
         // SAFETY: there is room for `len` bytes.
@@ -97,7 +99,7 @@ unsafe extern "C" fn sread(
 
 unsafe extern "C" fn readerr(eq: *mut FidEq, to: *mut EqErrEntry, flags: u64) -> isize {
     count(|| -> Answer<isize> {
-        // SAFETY: an event queue of ours.
+        // SAFETY: the event queue was made by this provider.
         let failed = unsafe { EqHandle::here(eq) }?.read_error(look(flags))?;
         let entry = EqErrEntry {
             fid: failed.fid as *mut Fid,
@@ -108,7 +110,7 @@ unsafe extern "C" fn readerr(eq: *mut FidEq, to: *mut EqErrEntry, flags: u64) ->
             err_data: ptr::null_mut(),
             err_data_size: 0,
         };
-        // SAFETY: the caller has one there.
+        // SAFETY: `to` points to an entry of the caller.
         unsafe { to.write(entry) };
         Ok(size_of::<EqErrEntry>() as isize)
     })
@@ -120,9 +122,9 @@ unsafe extern "C" fn write(eq: *mut FidEq, event: u32, from: *const c_void, len:
             return Err(refused(FI_EINVAL, format_args!("an event of {len} bytes")));
         }
         let mut bytes = vec![0; len];
-        // SAFETY: the caller has so many bytes.
+        // SAFETY: the caller guarantees this many bytes.
         unsafe { bytes.as_mut_ptr().copy_from(from.cast(), len) };
-        // SAFETY: an event queue of ours.
+        // SAFETY: the event queue was made by this provider.
         unsafe { EqHandle::here(eq) }?.push(Event::Read { kind: event, bytes })?;
         Ok(len as isize)
     })

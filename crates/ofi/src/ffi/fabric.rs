@@ -23,8 +23,11 @@ static FABRIC_OPS: OpsFabric = OpsFabric {
     domain2: domain::open2,
 };
 
+/// Opens a fabric.
+///
 /// # Safety
-/// The arguments of `fi_fabric`, not NULL.
+///
+/// The arguments are those of `fi_fabric`, and none is NULL.
 pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *mut c_void) -> Answer {
     // SAFETY: a string or NULL.
     let name = unsafe { text::read(attr.name) }.unwrap_or_default();
@@ -38,34 +41,35 @@ pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *
         api_version: attr.api_version,
     };
     let fabric = Arc::new(Fabric { name, api_version: attr.api_version, uses: Default::default() });
-    // SAFETY: not NULL.
+    // SAFETY: `to` is not NULL.
     unsafe { Handle::give(face, fabric, None, to) };
     Ok(())
 }
 
-/// The subnet of a fabric, if it is ours.
+/// Returns the subnet of a fabric, if it belongs to this provider.
 ///
 /// # Safety
-/// A fabric of any provider.
+///
+/// `fabric` points to a fabric of any provider.
 pub(super) unsafe fn name_of(fabric: *const FidFabric) -> Option<String> {
-    // SAFETY: as the caller says; with our table it is one of ours.
+    // SAFETY: guaranteed by the caller; a fabric with this table belongs to this provider.
     unsafe { ((*fabric).ops == &raw const FABRIC_OPS).then(|| FabricHandle::of(fabric).object.name.clone()) }
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: a fabric of ours, which the caller gives up.
+    // SAFETY: the fabric was made by this provider, and the caller gives it up.
     status(|| unsafe { FabricHandle::close(fid, |fabric| &fabric.uses) })
 }
 
-/// All may be waited for, or FI_EAGAIN.
+/// Returns success if the caller may wait for all of the objects, otherwise FI_EAGAIN.
 unsafe extern "C" fn trywait(_: *mut FidFabric, fids: *mut *mut Fid, count: c_int) -> c_int {
     status(|| {
         let count = usize::try_from(count)
             .map_err(|_| refused(FI_EINVAL, format_args!("{count} objects to wait for")))?;
         for index in 0..count {
-            // SAFETY: the caller has so many pointers there.
+            // SAFETY: the caller passes `count` pointers.
             let fid = unsafe { *fids.add(index) };
-            // SAFETY: a fid of ours, of the class that it says.
+            // SAFETY: a fid of this provider, of the class that it states.
             unsafe {
                 match class_of(fid)? {
                     FI_CLASS_CQ => CqHandle::here(fid)?.try_wait()?,

@@ -1,4 +1,4 @@
-//! What a pointer of libfabric stands for: the structure of C, and behind it our object.
+//! Objects behind libfabric's pointers: the structure of C, followed by the object of this provider.
 
 use std::ptr;
 use std::sync::Arc;
@@ -8,20 +8,21 @@ use crate::abi::fabric::{Fid, Ops};
 use crate::guard::{Answer, Process, refused};
 use crate::object::uses::{Use, Uses};
 
-/// An object that was handed out. `face` is what C sees, and it begins with its `fid`.
+/// An object that was handed out. `face` is the part that C sees; it begins with its `fid`.
 #[repr(C)]
 pub(crate) struct Handle<F, T> {
     pub(crate) face: F,
     pub(crate) object: Arc<T>,
     pub(crate) process: Process,
-    /// What it is opened on cannot be closed before it.
+    /// Use of the parent object, which therefore cannot be closed before this one.
     _parent: Option<Use>,
 }
 
-/// What is handed out begins with a fid.
+/// A structure of C that begins with a fid.
 ///
 /// # Safety
-/// `repr(C)`, and the first field is a [`Fid`].
+///
+/// The type is `repr(C)`, and its first field is a [`Fid`].
 pub(crate) unsafe trait Face {}
 
 macro_rules! faces {
@@ -44,52 +45,59 @@ faces!(
 );
 
 impl<F: Face + 'static, T: 'static> Handle<F, T> {
-    /// Hands an object out.
+    /// Hands out an object.
     ///
     /// # Safety
-    /// `to` can be written.
+    ///
+    /// `to` is writable.
     pub(crate) unsafe fn give(face: F, object: Arc<T>, parent: Option<Use>, to: *mut *mut F) {
         let process = Process::this();
         let handle = Box::new(Handle { face, object, process, _parent: parent });
-        // SAFETY: as the caller says. The face is the first field, so both have one address.
+        // SAFETY: guaranteed by the caller. The face is the first field, so both have the same address.
         unsafe { to.write(Box::into_raw(handle).cast()) };
     }
 
-    /// The object behind a pointer.
+    /// Returns the object behind a pointer.
     ///
     /// # Safety
-    /// From [`give`](Handle::give) with the same types, and not taken back.
+    ///
+    /// The pointer comes from [`give`](Handle::give) with the same types, and was not taken back.
     pub(crate) unsafe fn of<'a, P>(pointer: *const P) -> &'a Self {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { &*pointer.cast::<Self>() }
     }
 
-    /// The same, if this is still the process that opened it.
+    /// Returns the object behind a pointer, if this is still the process that opened it.
     ///
     /// # Errors
-    /// FI_EIO in a child, FI_EINVAL for NULL.
+    ///
+    /// Returns FI_EIO in a child process, and FI_EINVAL for NULL.
     ///
     /// # Safety
-    /// As [`of`](Handle::of), or NULL.
+    ///
+    /// The pointer is NULL or meets the conditions of [`of`](Handle::of).
     pub(crate) unsafe fn here<'a, P>(pointer: *const P) -> Answer<&'a Arc<T>> {
         if pointer.is_null() {
             return Err(refused(FI_EINVAL, "an object is NULL"));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let handle = unsafe { Self::of(pointer) };
         handle.process.check()?;
         Ok(&handle.object)
     }
 
-    /// Closes what nobody uses. In a child of a fork it is freed whoever does: there is nobody any more.
+    /// Closes an object that is not in use. In the child of a fork it is always freed, because its users do
+    /// not exist there.
     ///
     /// # Errors
-    /// FI_EBUSY.
+    ///
+    /// Returns FI_EBUSY if the object is in use.
     ///
     /// # Safety
-    /// As [`of`](Handle::of); the pointer is not used again if this succeeds.
+    ///
+    /// The pointer meets the conditions of [`of`](Handle::of), and is not used again if this succeeds.
     pub(crate) unsafe fn close<P>(pointer: *mut P, uses: impl FnOnce(&T) -> &Uses) -> Answer {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let handle = Self::of(pointer);
             if handle.process.is_this() {
@@ -100,29 +108,32 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
         Ok(())
     }
 
-    /// Takes a pointer back: the handle goes, the object with its last owner.
+    /// Takes a pointer back. The handle is freed; the object is freed with its last owner.
     ///
     /// # Safety
-    /// As [`of`](Handle::of); the pointer is not used again.
+    ///
+    /// The pointer meets the conditions of [`of`](Handle::of), and is not used again.
     pub(crate) unsafe fn take<P>(pointer: *mut P) -> Box<Self> {
-        // SAFETY: it is the one Box::into_raw gave.
+        // SAFETY: the pointer came from Box::into_raw.
         unsafe { Box::from_raw(pointer.cast::<Self>()) }
     }
 }
 
-/// The fid of a new object.
+/// Makes the fid of a new object.
 pub(crate) fn fid(fclass: usize, context: *mut std::ffi::c_void, ops: &'static Ops) -> Fid {
     Fid { fclass, context, ops: ptr::from_ref(ops) }
 }
 
-/// The class of an object, by which others know what to make of it.
+/// Returns the class of an object, which identifies its type.
 ///
 /// # Errors
-/// FI_EINVAL for NULL.
+///
+/// Returns FI_EINVAL for NULL.
 ///
 /// # Safety
-/// NULL, or points to a fid.
+///
+/// `pointer` is NULL or points to a fid.
 pub(crate) unsafe fn class_of(pointer: *const Fid) -> Answer<usize> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { pointer.as_ref() }.map(|fid| fid.fclass).ok_or_else(|| refused(FI_EINVAL, "an object is NULL"))
 }

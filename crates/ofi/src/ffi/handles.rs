@@ -1,4 +1,4 @@
-//! Which object is behind which structure of C.
+//! Object types behind the structures of C.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub(super) type EqHandle = Handle<FidEq, EventQueue>;
 pub(super) type CqHandle = Handle<FidCq, Completions>;
 pub(super) type CntrHandle = Handle<FidCntr, Counter>;
 
-/// The queue, and the version of the interface that the application was built with.
+/// A completion queue, and the interface version that the application was built for.
 pub(crate) struct Completions {
     pub(crate) queue: Arc<Queue>,
     pub(super) api_version: u32,
@@ -41,33 +41,34 @@ impl std::ops::Deref for Completions {
     }
 }
 
-/// The vector, and where it tells what was inserted.
+/// An address vector, and the event queue that reports insertions.
 pub(crate) struct Addresses {
     pub(crate) vector: Arc<Vector>,
-    /// Bytes of an address, as an application lays them one behind the other.
+    /// Bytes of one address in the application's arrays.
     pub(super) address_bytes: usize,
     pub(super) family_is_4: bool,
     pub(super) events: Mutex<Option<(Arc<EventQueue>, Use)>>,
 }
 
-/// The region and its domain.
+/// A region and its domain.
 pub(crate) struct Registered {
     pub(super) mr: Arc<Mr>,
     pub(super) domain: Arc<Domain>,
 }
 
-/// FI_GETWAIT and FI_GETWAITOBJ.
+/// Executes FI_GETWAIT and FI_GETWAITOBJ.
 ///
 /// # Safety
-/// The argument is what the command says.
+///
+/// The argument has the type that the command requires.
 pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> Answer {
     if arg.is_null() {
         return Err(refused(FI_EINVAL, "the place of a wait object is NULL"));
     }
     match command {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         FI_GETWAIT => unsafe { arg.cast::<c_int>().write(waiting.descriptor()?) },
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         FI_GETWAITOBJ => unsafe { arg.cast::<u32>().write(waiting.object().number()) },
         _ => return Err(refused(FI_ENOSYS, format_args!("command {command} is not offered"))),
     }

@@ -1,4 +1,4 @@
-//! `struct fi_info`: hints read, answers made. What we make is freed by libfabric with `free`.
+//! `struct fi_info`: reads hints and makes answers. libfabric frees the answers with `free`.
 
 use std::ffi::{c_char, c_int};
 use std::mem::{MaybeUninit, offset_of};
@@ -11,11 +11,14 @@ use crate::getinfo::*;
 use crate::guard::{Answer, Errno};
 use crate::object::domain::Domain;
 
-/// Bytes of `struct fi_domain_attr` in every version we support.
+/// Bytes of `struct fi_domain_attr` in every supported version.
 const DOMAIN_ATTR_BYTES: usize = offset_of!(DomainAttr, max_ep_auth_key);
 
+/// Reads the arguments of `fi_getinfo`.
+///
 /// # Safety
-/// The arguments of `fi_getinfo`.
+///
+/// The arguments are those of `fi_getinfo`.
 pub(super) unsafe fn question(
     version: u32,
     node: *const c_char,
@@ -23,7 +26,7 @@ pub(super) unsafe fn question(
     flags: u64,
     hints: *const Info,
 ) -> Question {
-    // SAFETY: as the caller says: strings or NULL, and a whole fi_info or NULL.
+    // SAFETY: guaranteed by the caller: strings or NULL, and a complete fi_info or NULL.
     unsafe {
         let hints = hints.as_ref().map(|hints| self::hints(hints));
         Question { version, node: text::read(node), service: text::read(service), flags, hints }
@@ -31,9 +34,10 @@ pub(super) unsafe fn question(
 }
 
 /// # Safety
-/// A whole fi_info, its pointers NULL or good.
+///
+/// `info` is a complete fi_info. Its pointers are NULL or valid.
 unsafe fn hints(info: &Info) -> Hints {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         Hints {
             caps: info.caps,
@@ -50,7 +54,8 @@ unsafe fn hints(info: &Info) -> Hints {
 }
 
 /// # Safety
-/// Its pointers are NULL or good.
+///
+/// The pointers of `attr` are NULL or valid.
 unsafe fn fabric_hints(attr: &FabricAttr) -> FabricHints {
     // SAFETY: strings or NULL, and a fabric of any provider or NULL.
     unsafe {
@@ -61,14 +66,17 @@ unsafe fn fabric_hints(attr: &FabricAttr) -> FabricHints {
     }
 }
 
+/// Reads the domain attributes that every version has.
+///
 /// # Safety
-/// NULL, or what every version has of the structure.
+///
+/// `attr` is NULL, or points to the part of the structure that every version has.
 pub(super) unsafe fn domain_hints(attr: *const DomainAttr) -> Option<DomainHints> {
     if attr.is_null() {
         return None;
     }
     let mut copy = MaybeUninit::<DomainAttr>::zeroed();
-    // SAFETY: what every version has is there; the rest is zero, which all fields may be.
+    // SAFETY: every version has the copied part. The rest is zero, which is valid for all fields.
     let attr = unsafe {
         ptr::copy_nonoverlapping(attr.cast::<u8>(), copy.as_mut_ptr().cast(), DOMAIN_ATTR_BYTES);
         copy.assume_init()
@@ -84,7 +92,7 @@ pub(super) unsafe fn domain_hints(attr: *const DomainAttr) -> Option<DomainHints
     Some(DomainHints { attr, name: Some(name), open_mr_mode: open.map(Domain::mr_mode) })
 }
 
-/// What is the same in all answers to a question.
+/// Values that are the same in all answers to a question.
 pub(super) struct Echo {
     version: u32,
     handle: *mut Fid,
@@ -98,15 +106,18 @@ pub(super) struct Echo {
 }
 
 impl Echo {
+    /// Takes the values from the question and its hints.
+    ///
     /// # Safety
-    /// `hints` is a whole fi_info or NULL.
+    ///
+    /// `hints` is a complete fi_info or NULL.
     pub(super) unsafe fn of(question: &Question, hints: *const Info) -> Self {
         let read = question.hints.as_ref();
         let fabric = read.and_then(|hints| hints.fabric.as_ref());
         let domain = read.and_then(|hints| hints.domain.as_ref());
         Echo {
             version: question.version,
-            // SAFETY: as the caller says.
+            // SAFETY: guaranteed by the caller.
             handle: unsafe { hints.as_ref() }.map_or(ptr::null_mut(), |hints| hints.handle),
             tx: read.and_then(|hints| hints.tx),
             rx: read.and_then(|hints| hints.rx),
@@ -119,17 +130,18 @@ impl Echo {
     }
 }
 
-/// The list of all offers, in their order.
+/// Makes the list of all offers, in their order.
 ///
 /// # Errors
-/// FI_ENOMEM; nothing is left behind then.
+///
+/// Returns FI_ENOMEM, after freeing all parts.
 pub(super) fn list(offers: &[Offer], echo: &Echo) -> Answer<*mut Info> {
     let mut first: *mut Info = ptr::null_mut();
     for offer in offers.iter().rev() {
         match one(offer, echo, first) {
             Some(info) => first = info,
             None => {
-                // SAFETY: made here, and known to nobody else.
+                // SAFETY: the list was made here, and has no other owner.
                 unsafe { free_list(first) };
                 return Err(Errno(FI_ENOMEM));
             }
@@ -165,10 +177,10 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
         || info.fabric_attr.is_null()
         || info.nic.is_null();
     let boxed = if missing { ptr::null_mut() } else { text::boxed(info) };
-    // SAFETY: not NULL, as just looked at.
+    // SAFETY: not NULL, as just checked.
     if boxed.is_null() || unsafe { (*info.domain_attr).name.is_null() || (*info.fabric_attr).name.is_null() }
     {
-        // SAFETY: made here, and known to nobody else; the rest of the list stays.
+        // SAFETY: the parts were made here, and have no other owner. The rest of the list stays.
         unsafe {
             free_parts(&info);
             libc::free(boxed.cast());
@@ -178,11 +190,15 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
     Some(boxed)
 }
 
+/// Frees a list of answers.
+///
 /// # Safety
-/// A list made by [`list`], of this library or another of this provider, that nobody uses any more.
+///
+/// The list was made by [`list`], of this library or of another copy of this provider, and is not used any
+/// more.
 pub(super) unsafe fn free_list(mut at: *mut Info) {
     while !at.is_null() {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let info = *at;
             free_parts(&info);
@@ -193,9 +209,10 @@ pub(super) unsafe fn free_list(mut at: *mut Info) {
 }
 
 /// # Safety
-/// The parts were made by [`one`], and nobody has them.
+///
+/// The parts were made by [`one`], and have no other owner.
 unsafe fn free_parts(info: &Info) {
-    // SAFETY: as the caller says; NULL is nothing to free.
+    // SAFETY: guaranteed by the caller; NULL is allowed.
     unsafe {
         if let Some(attr) = info.domain_attr.as_ref() {
             libc::free(attr.name.cast());
@@ -218,7 +235,7 @@ unsafe fn free_parts(info: &Info) {
     }
 }
 
-/// The hint, unless it is zero: then ours.
+/// Returns the hint unless it is zero, otherwise `ours`.
 fn or<T: Default + PartialEq>(hint: Option<T>, ours: T) -> T {
     hint.filter(|hint| *hint != T::default()).unwrap_or(ours)
 }
@@ -282,7 +299,7 @@ fn endpoint(echo: &Echo) -> EpAttr {
 fn domain_attr(offer: &Offer, echo: &Echo) -> DomainAttr {
     let hint = echo.domain;
     let hinted = hint.map_or(0, |hint| hint.mr_mode);
-    // A domain that is open has made its choice.
+    // An open domain has its mode already.
     let mr_mode =
         echo.open_mr_mode.unwrap_or_else(|| mr_mode(hinted, echo.version, Target::of(offer.caps.whole)));
     DomainAttr {
@@ -292,7 +309,7 @@ fn domain_attr(offer: &Offer, echo: &Echo) -> DomainAttr {
         control_progress: or(hint.map(|hint| hint.control_progress), FI_PROGRESS_AUTO),
         data_progress: or(hint.map(|hint| hint.data_progress), FI_PROGRESS_AUTO),
         resource_mgmt: or(hint.map(|hint| hint.resource_mgmt), FI_RM_ENABLED),
-        // Either kind, as it was asked for: fi_av_open says which one it opens.
+        // Both types are supported. fi_av_open states which one it opens.
         av_type: hint.map_or(FI_AV_UNSPEC, |hint| hint.av_type),
         mr_mode,
         mr_key_size: MR_KEY_BYTES,
@@ -327,7 +344,7 @@ fn fabric_attr(offer: &Offer, echo: &Echo) -> FabricAttr {
     FabricAttr {
         fabric: if same { echo.fabric } else { ptr::null_mut() },
         name: text::duplicate(&name),
-        // libfabric writes it; a name here would become "name;pathweave".
+        // libfabric writes the name. A name here would become "name;pathweave".
         prov_name: ptr::null_mut(),
         prov_version: PROVIDER_VERSION,
         api_version: echo.version,

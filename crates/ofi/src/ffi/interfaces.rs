@@ -1,4 +1,4 @@
-//! The network interfaces of this host.
+//! Network interfaces of this host.
 
 use std::ptr;
 
@@ -6,36 +6,37 @@ use crate::getinfo::{Interface, Link};
 
 use super::{address, text};
 
-/// All, each with each of its addresses, in the kernel's order.
+/// Returns all interfaces, each once for each of its addresses, in the kernel's order.
 pub(crate) fn list() -> Vec<Interface> {
     let mut first = ptr::null_mut();
-    // SAFETY: on success it writes a list, which is freed below.
+    // SAFETY: on success getifaddrs writes a list, which is freed below.
     if unsafe { libc::getifaddrs(&mut first) } != 0 {
         return Vec::new();
     }
     let mut found = Vec::new();
     let mut at: *mut libc::ifaddrs = first;
     while !at.is_null() {
-        // SAFETY: an element of the list, not freed yet.
+        // SAFETY: an element of the list, which is not freed yet.
         let element = unsafe { &*at };
         // SAFETY: as above.
         found.extend(unsafe { interface(element) });
         at = element.ifa_next;
     }
-    // SAFETY: from getifaddrs, and freed once.
+    // SAFETY: the list comes from getifaddrs and is freed once.
     unsafe { libc::freeifaddrs(first) };
     found
 }
 
 /// # Safety
-/// An element of a list of getifaddrs.
+///
+/// `element` is an element of a list of getifaddrs.
 unsafe fn interface(element: &libc::ifaddrs) -> Option<Interface> {
     if element.ifa_addr.is_null() {
         return None;
     }
     let link = if element.ifa_flags & libc::IFF_UP as u32 == 0 { Link::Down } else { Link::Up };
     let room = size_of::<libc::sockaddr_in6>();
-    // SAFETY: as large as its family says, which is what is read.
+    // SAFETY: the address has the size of its family, which is the size read.
     let length = |family: libc::sa_family_t| match i32::from(family) {
         libc::AF_INET => size_of::<libc::sockaddr_in>(),
         libc::AF_INET6 => room,
@@ -43,9 +44,9 @@ unsafe fn interface(element: &libc::ifaddrs) -> Option<Interface> {
     };
     // SAFETY: not NULL, and every address begins with its family.
     let len = length(unsafe { (*element.ifa_addr).sa_family });
-    // SAFETY: as large as its family says.
+    // SAFETY: the address has the size of its family.
     let found = unsafe { address::read(element.ifa_addr.cast(), len) }?;
-    // SAFETY: a mask is NULL, or of the family of the address.
+    // SAFETY: a mask is NULL, or has the family of the address.
     let mask = unsafe { address::read(element.ifa_netmask.cast(), len) };
     let prefix_bits = match mask.map(|mask| mask.ip()) {
         Some(std::net::IpAddr::V4(mask)) => mask.to_bits().count_ones() as u8,

@@ -1,4 +1,4 @@
-//! A library of the provider opened as libfabric opens it, and asked what it offers: for tools that tell users.
+//! A library of the provider, opened as libfabric opens it, for tools that show users its offers.
 
 use std::ffi::{CStr, CString, c_void};
 use std::net::SocketAddr;
@@ -13,69 +13,69 @@ use crate::abi::fabric::{FabricAttr, Info};
 use crate::abi::provider::Provider;
 use crate::abi::version;
 
-/// What every libfabric has that the provider works with; also the fields that are read of an answer.
+/// Oldest interface version that the provider supports. Only fields of this version are read from an answer.
 const ASKED_AS: u32 = version(1, 17);
 
-/// An opened library. It stays loaded for good, as a provider's does.
+/// An opened library. It is never unloaded, like a provider.
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
     provider: *const Provider,
 }
 
-/// Why a library cannot be asked, or offers nothing.
+/// Reason why a library cannot be opened, or has no offer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LibraryError {
-    /// The dynamic loader refuses it. libfabric before 1.21 says nothing in this case.
+    /// The dynamic loader rejects the library. libfabric before 1.21 prints nothing in this case.
     #[error("{path} cannot be loaded: {why}")]
     NotLoaded {
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
-        /// What the loader says.
+        /// Message of the loader.
         why: String,
     },
-    /// A library, but none of this provider.
+    /// The library does not contain this provider.
     #[error("{path} is no library of this provider: {why}")]
     Foreign {
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
-        /// What it lacks.
+        /// Part that it lacks.
         why: String,
     },
-    /// It works and offers nothing. It has said why on standard error.
+    /// The library works and has no offer. It has printed the reason to standard error.
     #[error("{path} offers nothing here")]
     NoOffer {
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
     },
-    /// A failure that is no refusal.
+    /// The library failed in another way.
     #[error("{path} fails with error {errno} of rdma/fi_errno.h")]
     Failed {
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
-        /// The positive number.
+        /// Positive error number.
         errno: i32,
     },
 }
 
-/// One way to communicate: what programs see as an `fi_info`.
+/// One offer, which programs see as an `fi_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// The subnet, as `10.0.0.0/24`.
+    /// Subnet, such as `10.0.0.0/24`.
     pub fabric: String,
-    /// The network interface.
+    /// Name of the network interface.
     pub domain: String,
-    /// This end's address; port 0 where it is chosen when an endpoint is opened.
+    /// Local address. The port is 0 if it is chosen when an endpoint is opened.
     pub address: Option<SocketAddr>,
-    /// Bits of the capabilities.
+    /// Capability bits.
     pub caps: u64,
-    /// Bytes of the longest message.
+    /// Largest size of a message, bytes.
     pub max_message_bytes: usize,
-    /// Bytes that may be sent without keeping the buffer.
+    /// Largest size of an injected message, bytes.
     pub inject_bytes: usize,
-    /// Operations that may be outstanding in either direction.
+    /// Largest numbers of outstanding operations: transmit, receive.
     pub queue_size: (usize, usize),
-    /// Pieces of a buffer of an operation, and of remote memory.
+    /// Largest numbers of pieces of a local buffer and of remote memory per operation.
     pub iov_limits: (usize, usize),
     /// Bytes of a memory key.
     pub mr_key_bytes: usize,
@@ -84,34 +84,36 @@ pub struct Offered {
 }
 
 impl Library {
-    /// Opens a library, with all its symbols bound, as libfabric does.
+    /// Opens a library with all its symbols bound, as libfabric does.
     ///
     /// # Errors
-    /// It cannot be loaded, or is none of this provider.
+    ///
+    /// Returns an error if the library cannot be loaded or does not contain this provider.
     pub fn open(path: &Path) -> Result<Library, LibraryError> {
         let not_loaded = |why: String| LibraryError::NotLoaded { path: path.to_owned(), why };
         let foreign = |why: String| LibraryError::Foreign { path: path.to_owned(), why };
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| not_loaded("a zero byte is in its name".into()))?;
-        // SAFETY: a string with its end. What runs when a library is loaded is for whoever named it to answer for, as with
-        // the variable FI_PROVIDER_PATH.
+        // SAFETY: a terminated string. Code that runs when a library is loaded is the responsibility of the
+        // user who named it, as with the variable FI_PROVIDER_PATH.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             return Err(not_loaded(loader_says()));
         }
-        // SAFETY: an open library and a string with its end.
+        // SAFETY: an open library and a terminated string.
         let symbol = unsafe { libc::dlsym(handle, c"fi_prov_ini".as_ptr()) };
         if symbol.is_null() {
             return Err(foreign("it exports no fi_prov_ini".into()));
         }
-        // SAFETY: that symbol of a library of libfabric's kind is this function.
+        // SAFETY: in libraries for libfabric, this symbol is a function of this type.
         let start: extern "C" fn() -> *mut Provider =
             unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> *mut Provider>(symbol) };
         let provider = start().cast_const();
         if provider.is_null() {
             return Err(foreign("it offers no provider".into()));
         }
-        // SAFETY: not NULL, and a provider lives as long as its library; the field is the same in every version.
+        // SAFETY: not NULL, and a provider lives as long as its library. The field is the same in every
+        // version.
         let called = unsafe { text::read((*provider).name) }.unwrap_or_default();
         if called != crate::NAME {
             return Err(foreign(format!("its provider is called {called:?}")));
@@ -119,22 +121,23 @@ impl Library {
         Ok(Library { path: path.to_owned(), provider })
     }
 
-    /// Major and minor of the provider's own version.
+    /// Returns major and minor of the provider's own version.
     pub fn version(&self) -> (u32, u32) {
         // SAFETY: a provider lives as long as its library, which is never closed.
         halves(unsafe { (*self.provider).version })
     }
 
-    /// Major and minor of the newest libfabric interface it was written to.
+    /// Returns major and minor of the newest libfabric interface that the provider was written for.
     pub fn interface_version(&self) -> (u32, u32) {
         // SAFETY: as above.
         halves(unsafe { (*self.provider).fi_version })
     }
 
-    /// What it offers in this process's environment, best first.
+    /// Returns the offers in this process's environment, best first.
     ///
     /// # Errors
-    /// It offers nothing, and has said on standard error why.
+    ///
+    /// Returns an error if there is no offer. The library has printed the reason to standard error.
     pub fn offers(&self) -> Result<Vec<Offered>, LibraryError> {
         let mut name = crate::NAME.as_bytes().to_vec();
         name.push(0);
@@ -145,11 +148,11 @@ impl Library {
             prov_version: 0,
             api_version: 0,
         };
-        // SAFETY: zero is a good value of every field.
+        // SAFETY: zero is valid for every field.
         let mut hints: Info = unsafe { std::mem::zeroed() };
         hints.fabric_attr = &raw mut fabric;
         let mut list = ptr::null_mut();
-        // SAFETY: the arguments of fi_getinfo; hints and what they point to live until it returns.
+        // SAFETY: the arguments of fi_getinfo; the hints and the data they point to live until it returns.
         let answer = unsafe {
             ((*self.provider).getinfo)(ASKED_AS, ptr::null(), ptr::null(), 0, &raw const hints, &mut list)
         };
@@ -161,13 +164,14 @@ impl Library {
         let mut found = Vec::new();
         let mut at: *const Info = list;
         while !at.is_null() {
-            // SAFETY: an element of the list that getinfo made, not freed yet.
+            // SAFETY: an element of the list that getinfo made, which is not freed yet.
             unsafe {
                 found.push(offered(at));
                 at = (*at).next;
             }
         }
-        // SAFETY: made by a library of ours from the C library's memory, and nobody has it any more.
+        // SAFETY: the list was made by a library of this provider, in memory of the C library, and has no
+        // other owner.
         unsafe { info::free_list(list) };
         Ok(found)
     }
@@ -177,9 +181,9 @@ fn halves(version: u32) -> (u32, u32) {
     (version >> 16, version & 0xffff)
 }
 
-/// What the dynamic loader has to say of its last failure.
+/// Returns the dynamic loader's message on its last failure.
 fn loader_says() -> String {
-    // SAFETY: a string of the loader's, valid until its next call on this thread, or NULL.
+    // SAFETY: a string of the loader, valid until its next call on this thread, or NULL.
     let said = unsafe { libc::dlerror() };
     if said.is_null() {
         return "the loader does not say why".into();
@@ -189,9 +193,11 @@ fn loader_says() -> String {
 }
 
 /// # Safety
-/// An answer of getinfo, with all its attributes. Fields that a version after [`ASKED_AS`] added are not touched.
+///
+/// `info` is an answer of getinfo, with all its attributes. Fields that were added after version [`ASKED_AS`]
+/// are not accessed.
 unsafe fn offered(info: *const Info) -> Offered {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (tx, rx) = ((*info).tx_attr, (*info).rx_attr);
         let (ep, domain, fabric) = ((*info).ep_attr, (*info).domain_attr, (*info).fabric_attr);

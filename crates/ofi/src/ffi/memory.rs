@@ -1,4 +1,4 @@
-//! Memory of the application: where it is, and how its bytes are reached.
+//! Memory of the application, and access to its bytes.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,23 +14,28 @@ use crate::abi::errno::FI_EINVAL;
 use crate::getinfo::IOV_LIMIT;
 use crate::guard::{Answer, refused};
 
-/// Bytes of the application that follow each other. It has promised to leave them where they are, and not to use them while
-/// an operation does.
+/// Contiguous bytes of the application. The application has promised to keep them in place, and not to use
+/// them while an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     start: usize,
     len: usize,
 }
 
-/// The spans of an operation; nearly all have one.
+/// Spans of an operation; nearly all operations have one.
 pub(crate) type Spans = SmallVec<[Span; 1]>;
 
 impl Span {
+    /// Makes a span.
+    ///
     /// # Errors
-    /// FI_EINVAL for bytes at NULL, or beyond the end of memory.
+    ///
+    /// Returns FI_EINVAL for bytes at NULL, or beyond the end of memory.
     ///
     /// # Safety
-    /// The bytes are there until the operation that is given them is done, and nobody but it uses them meanwhile.
+    ///
+    /// The bytes stay valid until the operation that uses them is done, and only the operation uses them
+    /// meanwhile.
     pub(crate) unsafe fn new(start: *const c_void, len: usize) -> Answer<Self> {
         let start = start as usize;
         let sound =
@@ -50,13 +55,13 @@ impl Span {
         self.len
     }
 
-    /// Part of it, which must lie within.
+    /// Returns a part of the span. Panics if the part is not within it.
     pub(crate) fn part(self, offset: usize, len: usize) -> Self {
         assert!(offset <= self.len && len <= self.len - offset, "{len} bytes at {offset} of {}", self.len);
         Span { start: self.start + offset, len }
     }
 
-    /// Copies its first bytes to `to`.
+    /// Copies the first bytes of the span to `to`.
     pub(crate) fn load(self, to: &mut [u8]) {
         assert!(to.len() <= self.len);
         if !to.is_empty() {
@@ -65,7 +70,7 @@ impl Span {
         }
     }
 
-    /// Copies `from` to its first bytes.
+    /// Copies `from` to the first bytes of the span.
     pub(crate) fn store(self, from: &[u8]) {
         assert!(from.len() <= self.len);
         if !from.is_empty() {
@@ -74,35 +79,38 @@ impl Span {
         }
     }
 
-    /// Copies what comes through a lane to it.
+    /// Fills the span with data from a lane.
     pub(crate) fn fill(self, from: &mut Reader<'_>) {
         // SAFETY: promised in `new`.
         unsafe { from.get_raw(self.start as *mut u8, self.len) };
     }
 
-    /// Lets `look` see the bytes.
+    /// Calls `look` with the bytes.
     pub(crate) fn show(self, look: impl FnOnce(&[u8])) {
         if self.len > 0 {
-            // SAFETY: promised in `new`: they are there, and nobody changes them.
+            // SAFETY: promised in `new`: the bytes are valid and do not change.
             look(unsafe { slice::from_raw_parts(self.start as *const u8, self.len) });
         }
     }
 
-    /// The same bytes as the datapath knows them; `None` without bytes.
+    /// Returns the bytes as a region of the datapath; `None` for zero bytes.
     pub(crate) fn region(self) -> Option<Region> {
         let start = NonNull::new(self.start as *mut u8).filter(|_| self.len > 0)?;
-        // SAFETY: promised in `new`; while a request or a registration covers them nobody else uses them.
+        // SAFETY: promised in `new`; while a request or a registration covers the bytes, nothing else uses
+        // them.
         Some(unsafe { Region::from_raw(start, self.len, Box::new(())) })
     }
 }
 
-/// The spans of a scattered buffer.
+/// Returns the spans of a scattered buffer.
 ///
 /// # Errors
-/// FI_EINVAL for more than `most`, or for a span that cannot be.
+///
+/// Returns FI_EINVAL for more than `most` elements, or for an invalid span.
 ///
 /// # Safety
-/// As [`Span::new`], for each of the `count` elements, which are there.
+///
+/// `iov` has `count` elements, each of which meets the conditions of [`Span::new`].
 pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Spans> {
     if count > most || (count > 0 && iov.is_null()) {
         return Err(refused(
@@ -110,33 +118,37 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
             format_args!("{count} pieces of a buffer; offered: at most {most}, and not at NULL"),
         ));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let elements = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(iov, count) } };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     elements.iter().map(|element| unsafe { Span::new(element.iov_base, element.iov_len) }).collect()
 }
 
-/// The bytes of an operation that has them in one piece.
+/// Returns the memory of an operation with a contiguous buffer.
 ///
 /// # Errors
-/// As [`Span::new`].
+///
+/// Returns the errors of [`Span::new`].
 ///
 /// # Safety
-/// As [`Span::new`].
+///
+/// The conditions of [`Span::new`] apply.
 pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     Ok(smallvec![unsafe { Span::new(start, len) }?])
 }
 
-/// The bytes of an operation that has them in as many pieces as are offered.
+/// Returns the memory of an operation with a scattered buffer of at most [`IOV_LIMIT`] pieces.
 ///
 /// # Errors
-/// As [`spans`].
+///
+/// Returns the errors of [`spans`].
 ///
 /// # Safety
-/// As [`spans`].
+///
+/// The conditions of [`spans`] apply.
 pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Spans> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { spans(iov, count, IOV_LIMIT) }
 }
 
@@ -147,22 +159,24 @@ fn parts(spans: &[Span]) -> Vec<(usize, usize)> {
 /// Copies memory of a peer on this host, from `address` on, to spans.
 ///
 /// # Errors
-/// The kernel's.
+///
+/// Returns the error of the kernel.
 pub(crate) fn read(lane: &Lane, into: &[Span], address: u64) -> io::Result<()> {
     // SAFETY: promised in `new`.
     unsafe { lane.read(&parts(into), address) }
 }
 
-/// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.
+/// Returns the first bytes of a staging slot. No request uses the slot: it was taken from its stage and not
+/// posted yet.
 pub(crate) fn bytes_mut(place: &mut Slice, len: usize) -> &mut [u8] {
     assert!(len <= place.len());
-    // SAFETY: the bytes are the slice's, and nobody else has it.
+    // SAFETY: the bytes belong to the slice, which has no other user.
     unsafe { slice::from_raw_parts_mut(place.region().as_ptr().add(place.offset()), len) }
 }
 
-/// The first bytes of a place of ours whose request is complete.
+/// Returns the first bytes of a staging slot whose request is complete.
 pub(crate) fn bytes(place: &Slice, len: usize) -> &[u8] {
     assert!(len <= place.len());
-    // SAFETY: the bytes are the slice's, and nobody writes them any more.
+    // SAFETY: the bytes belong to the slice, and nothing writes to them any more.
     unsafe { slice::from_raw_parts(place.region().as_ptr().add(place.offset()), len) }
 }

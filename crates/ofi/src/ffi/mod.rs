@@ -1,5 +1,5 @@
-//! The C side: every `unsafe` line of the crate is below here. Functions of the tables turn pointers into values, call what
-//! is safe, and turn the answer back.
+//! The C side: all `unsafe` code of the crate is in this module. Functions of the tables convert pointers to
+//! values, call safe code, and convert the result back.
 #![allow(unsafe_code, reason = "takes pointers from C and gives pointers to C")]
 
 pub(crate) mod address;
@@ -26,26 +26,27 @@ use std::time::Duration;
 
 use crate::guard;
 
-/// Cores of this host, also those that this process may not use: the ranks that it waits for may.
+/// Returns the number of cores of this host. Cores that this process may not use count as well, because the
+/// ranks it waits for may use them.
 pub(crate) fn cores() -> usize {
-    // SAFETY: asks the C library for a number.
+    // SAFETY: sysconf only returns a number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 
-/// Time that this thread has had a core.
+/// Returns the CPU time of this thread.
 pub(crate) fn core_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for a time. Every thread has this clock.
+    // SAFETY: `time` is writable, and every thread has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Asks to be called in the child of each fork.
+/// Registers a function that runs in the child of each fork.
 pub(crate) fn watch_forks() {
     extern "C" fn child() {
         guard::forked();
     }
-    // SAFETY: the function lives as long as the library, which is never unloaded (link argument nodelete). Where it cannot
-    // be registered for want of memory, forks go unnoticed, as they do for the C library itself.
+    // SAFETY: the function lives as long as the library, which is never unloaded (link argument nodelete). If
+    // registration fails for lack of memory, forks go unnoticed, as they do for the C library itself.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }

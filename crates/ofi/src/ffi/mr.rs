@@ -19,7 +19,7 @@ static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
 
 pub(super) static MR_OPS: OpsMr = OpsMr { size: size_of::<OpsMr>(), reg, regv, regattr };
 
-/// What is registered, and how.
+/// Parameters of a registration.
 struct Wish {
     access: u64,
     offset: u64,
@@ -27,7 +27,8 @@ struct Wish {
 }
 
 /// # Safety
-/// A domain of ours, spans of bytes that stay until the region is closed.
+///
+/// `domain` is a domain of this provider. The bytes of the spans stay valid until the region is closed.
 unsafe fn register(
     domain: *mut Fid,
     spans: &[Span],
@@ -36,7 +37,7 @@ unsafe fn register(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let domain = unsafe { DomainHandle::here(domain) }?;
         let &[span] = spans else {
             return Err(refused(FI_EINVAL, format_args!("a region of {} pieces; offered: 1", spans.len())));
@@ -48,7 +49,8 @@ unsafe fn register(
         let face =
             FidMr { fid: fid(FI_CLASS_MR, context, &OPS), mem_desc: std::ptr::null_mut(), key: mr.key };
         let object = Arc::new(Registered { mr, domain: domain.clone() });
-        // SAFETY: not NULL; the descriptor is the handle itself, as consumers that want one see that there is one.
+        // SAFETY: `to` is not NULL. The descriptor is the handle itself, because some consumers only check that it is
+        // not NULL.
         unsafe {
             Handle::give(face, object, Some(domain.uses.begin()), to);
             (**to).mem_desc = (*to).cast();
@@ -108,13 +110,12 @@ unsafe extern "C" fn regattr(
     if attr.is_null() {
         return -refused(FI_EINVAL, "the attribute of a region is NULL").0;
     }
-    // Field by field: the caller's structure may be shorter than ours.
-    // SAFETY: the arguments are those of fi_mr_regattr.
+    // Only single fields are read, because the caller's structure may be shorter than [`MrAttr`].
     unsafe {
         let (iov, count) = ((&raw const (*attr).mr_iov).read(), (&raw const (*attr).iov_count).read());
         let (access, offset) = ((&raw const (*attr).access).read(), (&raw const (*attr).offset).read());
         let (key, context) = ((&raw const (*attr).requested_key).read(), (&raw const (*attr).context).read());
-        // Memory of devices is not ours to copy.
+        // Memory of accelerators cannot be copied here.
         if (&raw const (*attr).iface).read() != 0 {
             return -refused(FI_ENOSYS, "memory of devices is not offered").0;
         }
@@ -124,10 +125,10 @@ unsafe extern "C" fn regattr(
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     status(|| {
-        // SAFETY: a region of ours, which the caller gives up if this succeeds.
+        // SAFETY: the region was made by this provider, and the caller gives it up if this succeeds.
         unsafe {
             let handle = MrHandle::of(fid);
-            // In a child there is nobody who could reach it.
+            // In the child of a fork, no peer can access the region.
             if handle.process.is_this() {
                 handle.object.domain.deregister(&handle.object.mr)?;
             }
@@ -139,7 +140,7 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 
 unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
     status(|| {
-        // SAFETY: a region of ours, and a fid.
+        // SAFETY: the region was made by this provider, and `other` is a fid.
         unsafe {
             let registered = MrHandle::here(fid)?;
             match class_of(other)? {
@@ -157,7 +158,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
     })
 }
 
-/// It works from the start.
+/// Accepts FI_ENABLE, which has no effect: a region is enabled from the start.
 unsafe extern "C" fn control(_: *mut Fid, command: c_int, _: *mut c_void) -> c_int {
     if command == FI_ENABLE {
         0

@@ -1,5 +1,5 @@
-//! `struct fid_nic`: the hardware of an answer of `fi_getinfo`. `fi_freeinfo` closes it and `fi_dupinfo` asks it for a copy, so that
-//! all of it is of the C library's memory.
+//! `struct fid_nic`: the hardware of an answer of `fi_getinfo`. `fi_freeinfo` closes it, and `fi_dupinfo`
+//! requests a copy, so all of it is allocated with the C library.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -13,15 +13,15 @@ use crate::guard::{Errno, status};
 
 static OPS: Ops = Ops { close, control, ..unsupported::OPS };
 
-/// Of the answer as a whole, beside the hardware.
+/// Link attributes that come from the answer, not from the hardware.
 pub(super) struct Link<'a> {
     pub(super) name: &'a str,
     pub(super) mtu: usize,
-    /// Zero: not known.
+    /// Rate in bit/s; zero if unknown.
     pub(super) bits_per_second: u64,
 }
 
-/// NULL without memory.
+/// Makes the structure. Returns NULL without memory.
 pub(super) fn made(nic: &Nic, link: &Link<'_>) -> *mut FidNic {
     let optional = |text: Option<&str>| text.map_or(ptr::null_mut(), text::duplicate);
     let device = DeviceAttr {
@@ -43,14 +43,14 @@ pub(super) fn made(nic: &Nic, link: &Link<'_>) -> *mut FidNic {
     whole(&device, BusAttr { bus_type, attr: nic.pci.unwrap_or_default() }, &link)
 }
 
-/// Strings become the answer's. NULL without memory; then all is free again.
+/// Assembles the structure and takes over the strings. Returns NULL without memory, after freeing all parts.
 fn whole(device: &DeviceAttr, bus: BusAttr, link: &LinkAttr) -> *mut FidNic {
     let (device_attr, bus_attr, link_attr) = (text::boxed(*device), text::boxed(bus), text::boxed(*link));
     let fid = fid(FI_CLASS_NIC, ptr::null_mut(), &OPS);
     let nic = FidNic { fid, device_attr, bus_attr, link_attr, prov_attr: ptr::null_mut() };
     let boxed = text::boxed(nic);
     if device_attr.is_null() || bus_attr.is_null() || link_attr.is_null() || boxed.is_null() {
-        // SAFETY: made by the caller and here, and nobody else has them.
+        // SAFETY: the parts were made by the caller and here, and have no other owner.
         unsafe {
             free_strings(device, link);
             for part in [device_attr.cast(), bus_attr.cast(), link_attr.cast(), boxed.cast::<c_void>()] {
@@ -63,25 +63,30 @@ fn whole(device: &DeviceAttr, bus: BusAttr, link: &LinkAttr) -> *mut FidNic {
 }
 
 /// # Safety
-/// The strings are of the C library's memory or NULL, and nobody uses them any more.
+///
+/// The strings are NULL or allocated with the C library, and are not used any more.
 unsafe fn free_strings(device: &DeviceAttr, link: &LinkAttr) {
     let DeviceAttr { name, device_id, device_version, vendor_id, driver, firmware } = *device;
     for text in
         [name, device_id, device_version, vendor_id, driver, firmware, link.address, link.network_type]
     {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { libc::free(text.cast()) };
     }
 }
 
+/// Frees the structure.
+///
 /// # Safety
-/// NULL, or from [`made`] of this library or another of this provider, and nobody uses it any more.
+///
+/// `nic` is NULL, or comes from [`made`] of this library or of another copy of this provider, and is not used
+/// any more.
 pub(super) unsafe fn free(nic: *mut FidNic) {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let Some(FidNic { device_attr, bus_attr, link_attr, .. }) = (unsafe { nic.as_ref() }).copied() else {
         return;
     };
-    // SAFETY: as above; all three are there.
+    // SAFETY: as above; none of the three is NULL.
     unsafe {
         free_strings(&*device_attr, &*link_attr);
         for part in [device_attr.cast(), bus_attr.cast(), link_attr.cast(), nic.cast::<c_void>()] {
@@ -92,7 +97,7 @@ pub(super) unsafe fn free(nic: *mut FidNic) {
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     status(|| {
-        // SAFETY: hardware of ours, which the caller gives up.
+        // SAFETY: the structure was made by this provider, and the caller gives it up.
         unsafe { free(fid.cast()) };
         Ok(())
     })
@@ -103,7 +108,7 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, to: *mut c_void) -> 
         if command != FI_DUP {
             return Err(Errno(FI_ENOSYS));
         }
-        // SAFETY: hardware of ours, and a place for the copy.
+        // SAFETY: the structure was made by this provider, and `to` has room for a pointer.
         unsafe {
             let nic = &*fid.cast::<FidNic>();
             let (device, link) = (&*nic.device_attr, &*nic.link_attr);

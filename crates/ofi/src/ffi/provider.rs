@@ -1,4 +1,4 @@
-//! The exported symbol, and what libfabric calls through it.
+//! The exported symbol, and the functions that libfabric calls through it.
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
@@ -13,10 +13,10 @@ use crate::guard::{Answer, Errno, Process, refused, status};
 use crate::log::{Level, say, say_once};
 use crate::settings;
 
-/// libfabric writes into it, so it is no plain static.
+/// Cell for the provider structure. libfabric writes to it, so it cannot be a plain static.
 struct Shared(UnsafeCell<Provider>);
 
-// SAFETY: we never read or write it; libfabric does, under a lock of its own.
+// SAFETY: this crate never accesses the content. libfabric does, under a lock of its own.
 unsafe impl Sync for Shared {}
 
 static PROVIDER: Shared = Shared(UnsafeCell::new(Provider {
@@ -29,16 +29,16 @@ static PROVIDER: Shared = Shared(UnsafeCell::new(Provider {
     cleanup,
 }));
 
-/// What libfabric looks for in each library of its provider folder.
+/// Entry point that libfabric looks up in each library of its provider folder.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
-    // Fork handlers want to be registered before the first fork.
+    // Fork handlers must be registered before the first fork.
     Process::this();
     PROVIDER.0.get()
 }
 
-/// Nothing to do: what the application did not close is its own, and threads that run hold what they need. The library
-/// stays loaded (link argument nodelete).
+/// Does nothing. Objects that the application did not close still belong to it, and running threads keep what
+/// they need. The library stays loaded (link argument nodelete).
 unsafe extern "C" fn cleanup() {}
 
 unsafe extern "C" fn getinfo(
@@ -62,19 +62,20 @@ unsafe extern "C" fn getinfo(
         let offers = offers(&question, &settings, &interfaces::list())
             .map_err(|refusal| nothing_for(named, &refusal))?;
         let list = info::list(&offers, &echo)?;
-        // SAFETY: not NULL, and the caller waits for it.
+        // SAFETY: not NULL, and the caller waits for the value.
         unsafe { to.write(list) };
         Ok(())
     })
 }
 
-/// The application asks for this provider and no other.
+/// Returns true if the application asks for this provider by name.
 fn is_named(question: &Question) -> bool {
     let fabric = question.hints.as_ref().and_then(|hints| hints.fabric.as_ref());
     fabric.is_some_and(|fabric| fabric.prov_name.as_deref() == Some(crate::NAME))
 }
 
-/// The environment is wrong. Who asked for this provider hears of it; to others it just is not there.
+/// Handles an error of the environment. It is printed if the application or the environment asks for this
+/// provider; otherwise the provider just has no offer.
 fn unusable(named: bool, error: &str) -> Errno {
     if named || settings::is_asked_for() {
         say_once(error);
@@ -87,8 +88,8 @@ fn unusable(named: bool, error: &str) -> Errno {
 fn nothing_for(named: bool, refusal: &Refusal) -> Errno {
     match refusal {
         Refusal::NoSource => refused(FI_EINVAL, refusal),
-        // What the environment names and this host has not is a mistake of the environment; and who wants this provider and no
-        // other wants to know.
+        // An interface that the environment names and this host lacks is an error of the environment. An
+        // application that asks for this provider by name is informed as well.
         Refusal::NoInterface(what) if named || what.contains("PATHWEAVE_") => {
             unusable(named, &refusal.to_string())
         }

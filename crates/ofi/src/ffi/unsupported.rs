@@ -1,4 +1,5 @@
-//! Slots of the tables that we have nothing for. All of them hold a function: callers do not look.
+//! Entries of the function tables that the provider does not implement. All of them are functions, because
+//! callers do not check for NULL.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -8,7 +9,7 @@ use crate::abi::fabric::{Fid, Ops};
 
 const NO: c_int = -FI_ENOSYS;
 
-/// What every object has, of which each has some.
+/// Operations of every object. Each object overrides some of them.
 pub(super) const OPS: Ops = Ops { size: size_of::<Ops>(), close, bind, control, ops_open, tostr, ops_set };
 
 unsafe extern "C" fn close(_: *mut Fid) -> c_int {
@@ -35,11 +36,11 @@ unsafe extern "C" fn tostr(_: *const Fid, _: *mut c_char, _: usize) -> c_int {
 unsafe extern "C" fn ops_set(_: *mut Fid, _: *const c_char, _: u64, _: *mut c_void, _: *mut c_void) -> c_int {
     NO
 }
-/// Two pointers and two more.
+/// Rejects a call with four pointer arguments.
 pub(super) unsafe extern "C" fn open4<A, B, C, D>(_: *mut A, _: *mut B, _: *mut C, _: *mut D) -> c_int {
     NO
 }
-/// Three pointers.
+/// Rejects a call with three pointer arguments.
 pub(super) unsafe extern "C" fn open3<A, B, C>(_: *mut A, _: *mut B, _: *mut C) -> c_int {
     NO
 }

@@ -43,12 +43,12 @@ pub(super) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: a domain of ours.
+        // SAFETY: the domain was made by this provider.
         let domain = unsafe { DomainHandle::here(domain) }?;
-        // SAFETY: NULL or an attribute.
+        // SAFETY: `attr` is NULL or points to an attribute structure.
         let attr = unsafe { attr.as_mut() }
             .ok_or_else(|| refused(FI_EINVAL, "the attribute of an address vector is NULL"))?;
-        // Shared vectors have names.
+        // Only shared vectors have names.
         if !attr.name.is_null() || attr.rx_ctx_bits != 0 {
             return Err(refused(FI_ENOSYS, "shared address vectors and receive contexts are not offered"));
         }
@@ -66,9 +66,10 @@ pub(super) unsafe extern "C" fn open(
             events: Mutex::new(None),
         });
         let face = FidAv { fid: fid(FI_CLASS_AV, context, &OPS), ops: &raw const AV_OPS };
-        // SAFETY: not NULL.
+        // SAFETY: `to` is not NULL.
         unsafe { Handle::give(face, object, Some(domain.uses.begin()), to) };
-        // Maps and tables are the same here: addresses have indices. Who leaves it open is told.
+        // Maps and tables are the same here, because addresses are indices. A caller that leaves the type
+        // open is told which one it gets.
         if attr.type_ == FI_AV_UNSPEC {
             attr.type_ = FI_AV_TABLE;
         }
@@ -77,13 +78,13 @@ pub(super) unsafe extern "C" fn open(
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    // SAFETY: an address vector of ours, which the caller gives up.
+    // SAFETY: the address vector was made by this provider, and the caller gives it up.
     status(|| unsafe { AvHandle::close(fid, |addresses| &addresses.vector.uses) })
 }
 
 unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {
     status(|| {
-        // SAFETY: an address vector of ours, and a fid.
+        // SAFETY: the address vector was made by this provider, and `other` is a fid.
         unsafe {
             let addresses = AvHandle::here(fid)?;
             if class_of(other)? != FI_CLASS_EQ {
@@ -96,7 +97,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {
     })
 }
 
-/// How an insertion is reported: how many went in, and which did not.
+/// Report of an insertion: the number of inserted addresses, and the ones that failed.
 struct Insertion<'a> {
     addresses: &'a Addresses,
     fid: *mut FidAv,
@@ -108,15 +109,16 @@ struct Insertion<'a> {
 }
 
 impl Insertion<'_> {
-    /// One address more, or something that is none.
+    /// Inserts one more address. `None` is an invalid one.
     ///
     /// # Safety
-    /// `numbers` is NULL or has one more, as has `context` with FI_SYNC_ERR.
+    ///
+    /// `numbers` is NULL or has room for one more number, and so has `context` with FI_SYNC_ERR.
     unsafe fn put(&mut self, found: Option<SocketAddr>) {
         let fitting = found.filter(|address| address.is_ipv4() == self.addresses.family_is_4);
         let number = fitting.and_then(|address| self.addresses.vector.insert(address));
         self.good += usize::from(number.is_some());
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if !self.numbers.is_null() {
                 self.numbers.add(self.done).write(number.unwrap_or(FI_ADDR_NOTAVAIL));
@@ -144,12 +146,12 @@ impl Insertion<'_> {
         if self.flags & FI_SYNC_ERR == 0
             && let Some((queue, _)) = &*lock(&self.addresses.events)
         {
-            // Where there is no room for it nobody reads.
+            // A full event queue is not read, so the event may be lost.
             let _ = queue.push(event);
         }
     }
 
-    /// What the call returns: with an event queue the number is in its event.
+    /// Returns the result of the call. With an event queue, the number of addresses is in its event.
     fn finish(self) -> isize {
         let has_queue = lock(&self.addresses.events).is_some();
         if !has_queue {
@@ -157,7 +159,7 @@ impl Insertion<'_> {
         }
         let entry = EqEntry { fid: self.fid.cast(), context: self.context, data: self.good as u64 };
         let mut bytes = vec![0; size_of::<EqEntry>()];
-        // SAFETY: as many bytes as the entry has, none of them padding.
+        // SAFETY: the vector has as many bytes as the entry, which has no padding.
         unsafe { bytes.as_mut_ptr().copy_from((&raw const entry).cast(), bytes.len()) };
         self.tell(Event::Read { kind: FI_AV_COMPLETE, bytes });
         if self.flags & FI_SYNC_ERR == 0 { 0 } else { self.good as isize }
@@ -165,14 +167,15 @@ impl Insertion<'_> {
 }
 
 /// # Safety
-/// The arguments of an insertion.
+///
+/// The arguments are those of an insertion.
 unsafe fn insertion<'a>(
     av: *mut FidAv,
     numbers: *mut u64,
     flags: u64,
     context: *mut c_void,
 ) -> Answer<Insertion<'a>> {
-    // SAFETY: an address vector of ours.
+    // SAFETY: the address vector was made by this provider.
     let addresses = unsafe { AvHandle::here(av) }?;
     Ok(Insertion { addresses, fid: av, numbers, flags, context, done: 0, good: 0 })
 }
@@ -186,7 +189,7 @@ unsafe extern "C" fn insert(
     context: *mut c_void,
 ) -> c_int {
     count(|| {
-        // SAFETY: the arguments are those of fi_av_insert: so many addresses of this domain's family.
+        // SAFETY: the arguments are those of fi_av_insert: `many` addresses of this domain's family.
         unsafe {
             let mut insertion = insertion(av, numbers, flags, context)?;
             let bytes = insertion.addresses.address_bytes;
@@ -223,7 +226,7 @@ unsafe extern "C" fn insertsvc(
     }) as c_int
 }
 
-/// Nodes are numbered by the digits at the end of the name, or follow each other as addresses; ports follow each other.
+/// Returns the name of a node. Names count up in the digits at their end; IPv4 addresses count up as numbers.
 fn next_node(node: &str, step: usize) -> Option<String> {
     if let Ok(address) = node.parse::<std::net::Ipv4Addr>() {
         let next = address.to_bits().checked_add(u32::try_from(step).ok()?)?;
@@ -271,10 +274,10 @@ unsafe extern "C" fn insertsym(
 
 unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, many: usize, _: u64) -> c_int {
     status(|| {
-        // SAFETY: an address vector of ours.
+        // SAFETY: the address vector was made by this provider.
         let addresses = unsafe { AvHandle::here(av) }?;
         for index in 0..many {
-            // SAFETY: the caller has so many.
+            // SAFETY: the caller passes `many` numbers.
             if !addresses.vector.remove(unsafe { *numbers.add(index) }) {
                 return Err(refused(FI_EINVAL, "what is removed is not in the address vector"));
             }
@@ -285,7 +288,7 @@ unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, many: usize, _: u
 
 unsafe extern "C" fn lookup(av: *mut FidAv, number: u64, to: *mut c_void, len: *mut usize) -> c_int {
     status(|| {
-        // SAFETY: an address vector of ours; there is room for as many bytes as `len` says.
+        // SAFETY: the vector was made by this provider; there is room for `*len` bytes.
         unsafe {
             let found = AvHandle::here(av)?.vector.address(number).ok_or_else(|| {
                 refused(FI_EINVAL, format_args!("number {number} is not in the address vector"))
@@ -304,7 +307,8 @@ unsafe extern "C" fn straddr(
     len: *mut usize,
 ) -> *const c_char {
     let written = count(|| {
-        // SAFETY: an address vector of ours, an address of its family, and room for as many bytes as `len` says.
+        // SAFETY: the vector was made by this provider, `from` is an address of its family, and there is room
+        // for `*len` bytes.
         unsafe {
             let bytes = AvHandle::of(av).object.address_bytes;
             let found = address::read(from, bytes).ok_or_else(|| refused(FI_EINVAL, "this is no address"))?;

@@ -1,14 +1,16 @@
-//! Hints against what we have. Zero means "any", except in `mode`, where it offers nothing; and we need nothing.
+//! Checks hints against the capabilities of the provider. Zero means "any", except in `mode`, where it means
+//! that the application supports no mode. The provider needs none.
 
 use super::limits::*;
 use super::offer::{DomainHints, FabricHints, Hints, Refusal};
 use crate::abi::fabric::*;
 use crate::abi::version;
 
-/// Whether all that is hinted at can be had.
+/// Checks that all hints can be met.
 ///
 /// # Errors
-/// The first thing that cannot.
+///
+/// Returns the first hint that cannot be met.
 pub(super) fn check(hints: &Hints, version: u32) -> Result<(), Refusal> {
     bits("caps", hints.caps, ALL)?;
     one_of(
@@ -52,7 +54,8 @@ fn receive(rx: &RxAttr, caps: u64) -> Result<(), Refusal> {
     at_most("rx_attr iov_limit", rx.iov_limit, IOV_LIMIT)
 }
 
-/// The caps of a half: of ours, and of those of the whole if it names any.
+/// Checks the capabilities of one half, transmit or receive: against those of the provider, and against those
+/// of the whole if it names any.
 fn half_caps(what: &'static str, found: u64, ours: u64, whole: u64) -> Result<(), Refusal> {
     bits(what, found, ours)?;
     let services = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
@@ -68,13 +71,13 @@ fn endpoint(ep: &EpAttr) -> Result<(), Refusal> {
     at_most("ep_attr max_order_raw_size", ep.max_order_raw_size, MAX_MESSAGE_BYTES)?;
     at_most("ep_attr max_order_war_size", ep.max_order_war_size, 0)?;
     at_most("ep_attr max_order_waw_size", ep.max_order_waw_size, 0)?;
-    // Every bit of a tag is matched, so that every format fits.
+    // Every bit of a tag is matched, so every tag format fits.
     at_most("ep_attr tx_ctx_cnt", ep.tx_ctx_cnt, 1)?;
     at_most("ep_attr rx_ctx_cnt", ep.rx_ctx_cnt, 1)?;
     at_most("ep_attr auth_key_size", ep.auth_key_size, 0)
 }
 
-/// Refuses an open object of another provider.
+/// Rejects an open object of another provider.
 fn ours(what: &'static str, name: Option<&String>) -> Result<(), Refusal> {
     if name.is_some_and(|name| name == FOREIGN) { Err(lacking(what, FOREIGN, "one of this")) } else { Ok(()) }
 }
@@ -83,7 +86,7 @@ fn domain(hints: &DomainHints, api: u32) -> Result<(), Refusal> {
     let attr = &hints.attr;
     ours("domain_attr domain", hints.name.as_ref())?;
     bits("domain_attr caps", attr.caps, DOMAIN_CAPS)?;
-    // A domain that is open keeps its way of naming memory.
+    // An open domain keeps its naming of memory.
     let needed = hints.open_mr_mode.map_or(0, needed_mr_mode);
     if needed & !attr.mr_mode != 0 {
         return Err(lacking(

@@ -1,15 +1,16 @@
-//! What the provider has, in numbers and in bits.
+//! Limits and capability bits of the provider.
 
 use std::ffi::c_int;
 
 use crate::abi::fabric::*;
 use crate::abi::version;
 
-/// Our own version; of two providers of one name libfabric takes the higher.
+/// Version of the provider. If two providers have the same name, libfabric uses the one with the higher
+/// version.
 pub(crate) const PROVIDER_VERSION: u32 = version(1, 0);
-/// The interface we were written to: the layouts of [`crate::abi`].
+/// Version of libfabric's interface that the provider implements: the layouts of [`crate::abi`].
 pub(crate) const API_VERSION: u32 = version(2, 6);
-/// Protocols of our own have the highest bit set; "PW".
+/// Protocol number: provider-specific protocols have the highest bit set; the rest is "PW".
 pub(crate) const PROTOCOL: u32 = FI_PROV_SPECIFIC | 0x5057;
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
 
@@ -22,14 +23,14 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 40;
 pub(crate) const MR_KEY_BYTES: usize = 8;
 pub(crate) const CQ_DATA_BYTES: usize = 8;
 pub(crate) const MR_COUNT: usize = 1 << 20;
-/// All 64 bits of a tag are matched; alternating bits say one field.
+/// Tag format: all 64 bits of a tag are matched. Alternating bits denote one field.
 pub(crate) const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
-/// What an application must ask for to have it.
+/// Capabilities that an application has only if it asks for them.
 pub(crate) const PRIMARY: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | DIRECTIONS | FI_DIRECTED_RECV;
-/// What it has anyway where it makes sense.
+/// Capabilities that an application has without asking, if they make sense.
 pub(crate) const FREE: u64 = FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM;
-/// What costs something, and is given only if asked for.
+/// Capabilities that cost something, and are given only on request.
 pub(crate) const ON_REQUEST: u64 = FI_SOURCE | FI_RMA_EVENT;
 pub(crate) const ALL: u64 = PRIMARY | FREE | ON_REQUEST;
 
@@ -38,9 +39,9 @@ pub(crate) const MEMORY_DIRECTIONS: u64 = FI_READ | FI_WRITE | FI_REMOTE_READ | 
 pub(crate) const DIRECTIONS: u64 = MESSAGE_DIRECTIONS | MEMORY_DIRECTIONS;
 
 const SERVICES: u64 = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-/// Capabilities of the sending half.
+/// Capabilities of the transmit half.
 pub(crate) const TX_CAPS: u64 = SERVICES | FI_SEND | FI_READ | FI_WRITE | DOMAIN_CAPS;
-/// Capabilities of the receiving half.
+/// Capabilities of the receive half.
 pub(crate) const RX_CAPS: u64 = SERVICES
     | FI_RECV
     | FI_REMOTE_READ
@@ -52,13 +53,14 @@ pub(crate) const RX_CAPS: u64 = SERVICES
     | DOMAIN_CAPS;
 pub(crate) const DOMAIN_CAPS: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 
-/// Flags that operations may have by default.
+/// Flags that may be defaults of transmit operations.
 pub(crate) const TX_OP_FLAGS: u64 =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 pub(crate) const RX_OP_FLAGS: u64 = FI_COMPLETION | FI_MULTI_RECV;
 
-/// Pathweave completes messages in order but places packets as they arrive, and reads the bytes of a READ's answer when it
-/// transmits them: no order of writes among each other or behind reads is promised.
+/// Message orders that are guaranteed. Pathweave completes messages in order, but places packets as they
+/// arrive. It reads the bytes of a READ response when it transmits them. So the order of writes among each
+/// other and after reads is not guaranteed.
 pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_SAW
     | FI_ORDER_RAS
@@ -68,7 +70,7 @@ pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
 
-/// The access that peers have to registered memory.
+/// `Yes` if peers access registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Yes,
@@ -76,7 +78,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// By capabilities, which name directions or have all.
+    /// Derives the value from capabilities. Capabilities without directions have all directions.
     pub(crate) fn of(caps: u64) -> Self {
         let remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
         let reached = caps & remote != 0 || caps & MEMORY_DIRECTIONS == 0;
@@ -84,23 +86,23 @@ impl Target {
     }
 }
 
-/// Bits of `mr_mode` that are kept where they are hinted: applications that offer them leave the choice of keys to the provider, and
-/// some ask for one key again and again.
+/// Bits of `mr_mode` that are kept if they are hinted. Applications that offer them leave the choice of keys
+/// to the provider, and some request the same key repeatedly.
 const KEPT_MR_MODE: c_int = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
 
-/// The name of an open fabric or domain of another provider: no interface and no subnet has the name.
+/// Name of an open fabric or domain of another provider. No interface and no subnet has this name.
 pub(crate) const FOREIGN: &str = "one of another provider";
 
-/// Bits that whoever uses a domain of this `mr_mode` must know of.
+/// Returns the bits that every user of a domain with this `mr_mode` must support.
 pub(crate) fn needed_mr_mode(mode: c_int) -> c_int {
     mode & (FI_MR_BASIC | KEPT_MR_MODE)
 }
 
-/// The mode of an answer, from what is hinted: never a bit that is not.
+/// Returns the mode of an answer, given the hinted one. It never has a bit that was not hinted.
 pub(crate) fn mr_mode(hinted: c_int, api: u32, target: Target) -> c_int {
     match hinted {
         FI_MR_BASIC => FI_MR_BASIC,
-        // Before 1.5 the field is an enumeration, which must say one of two.
+        // Before 1.5 the field is an enumeration with two values.
         _ if api < version(1, 5) => FI_MR_SCALABLE,
         FI_MR_SCALABLE => FI_MR_SCALABLE,
         _ if target == Target::No => 0,
@@ -108,7 +110,7 @@ pub(crate) fn mr_mode(hinted: c_int, api: u32, target: Target) -> c_int {
     }
 }
 
-/// Names of the capabilities that are set, as libfabric's manual has them without `FI_`.
+/// Returns the names of the capabilities that are set, as in libfabric's manual without `FI_`.
 pub fn capability_names(caps: u64) -> Vec<&'static str> {
     let named = [
         (FI_MSG, "MSG"),

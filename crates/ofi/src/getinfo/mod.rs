@@ -1,4 +1,4 @@
-//! What is offered: the rules of `fi_getinfo`.
+//! Offers of the provider: the rules of `fi_getinfo`.
 
 mod check;
 mod limits;

@@ -1,4 +1,5 @@
-//! Facts about the hardware of an interface, as the system has them. A fact that the system does not state is left out.
+//! Hardware properties of an interface, as the system reports them. Properties that the system does not
+//! report are left out.
 
 use std::path::Path;
 
@@ -8,13 +9,13 @@ use crate::abi::fabric::{FI_LINK_DOWN, FI_LINK_UNKNOWN, FI_LINK_UP, PciAttr};
 /// Hardware of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Nic {
-    /// Numbers of the PCI function: device, revision, vendor.
+    /// Hexadecimal numbers of the PCI function: device, and below revision and vendor.
     pub(crate) device_id: Option<String>,
     pub(crate) device_version: Option<String>,
     pub(crate) vendor_id: Option<String>,
     pub(crate) driver: Option<String>,
     pub(crate) pci: Option<PciAttr>,
-    /// Of the link layer.
+    /// Address of the link layer.
     pub(crate) address: Option<String>,
     /// One of `FI_LINK_*`.
     pub(crate) state: u32,
@@ -22,7 +23,7 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    /// Reads the folder of an interface, as `/sys/class/net/eth0`.
+    /// Reads the folder of an interface, such as `/sys/class/net/eth0`.
     pub(crate) fn read(folder: &Path) -> Self {
         let of = |what: &str| said(&folder.join(what));
         let device = folder.join("device").canonicalize().ok();
@@ -48,14 +49,15 @@ impl Nic {
     }
 }
 
-/// From the name of a PCI function: domain, bus, device and function in hexadecimal digits, as `0000:3b:00.1`.
+/// Parses the name of a PCI function: domain, bus, device and function in hexadecimal digits, such as
+/// `0000:3b:00.1`.
 fn pci(name: &str) -> Option<PciAttr> {
     let (domain, rest) = name.split_once(':')?;
     let (bus, rest) = rest.split_once(':')?;
     let (device, function) = rest.split_once('.')?;
     let byte = |digits: &str| u8::from_str_radix(digits, 16).ok();
     Some(PciAttr {
-        // A domain above 16 bits, as some virtual machines have, has no place in the answer.
+        // A domain above 16 bits, as in some virtual machines, does not fit into the answer.
         domain_id: u16::from_str_radix(domain, 16).ok()?,
         bus_id: byte(bus)?,
         device_id: byte(device)?,
@@ -63,7 +65,7 @@ fn pci(name: &str) -> Option<PciAttr> {
     })
 }
 
-/// Drivers without states of operation say `unknown`; the carrier tells then.
+/// Returns the link state. Drivers without operational states report `unknown`; then the carrier decides.
 fn state(operation: Option<&str>, carrier: Option<&str>) -> u32 {
     match (operation, carrier) {
         (Some("up"), _) | (Some("unknown"), Some("1")) => FI_LINK_UP,
@@ -87,7 +89,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A tree like `/sys`, with one interface whose device is at `device` below the root.
+    /// Makes a tree like `/sys`, with one interface whose device is at `device` below the root.
     fn tree(name: &str, device: &str, files: &[(&str, &str)]) -> std::path::PathBuf {
         let root = std::env::temp_dir().join(format!("pathweave-nic-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -132,7 +134,7 @@ mod tests {
             network_type: Some("Ethernet"),
         };
         assert_eq!(nic, expected);
-        // What virtio drives is below the function.
+        // A virtio device is below the PCI function.
         fs::remove_file(root.join("class/net/eth7/device")).unwrap();
         let virtio = root.join(function).join("virtio2");
         fs::create_dir_all(&virtio).unwrap();

@@ -1,4 +1,4 @@
-//! From a question to offers: which interface, which addresses, which capabilities.
+//! Conversion of a question to offers: interfaces, addresses and capabilities.
 
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -12,7 +12,8 @@ use super::places::Interface;
 use crate::abi::fabric::*;
 use crate::settings::{Settings, Where};
 
-/// What an application hints at. Attributes are copies; their pointers are not followed but for what stands beside them.
+/// Hints of an application. Attributes are copies; their pointers are not followed, except for the values in
+/// the fields beside them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hints {
     pub(crate) caps: u64,
@@ -26,16 +27,16 @@ pub(crate) struct Hints {
     pub(crate) fabric: Option<FabricHints>,
 }
 
-/// A domain, as hinted at.
+/// Hints about the domain.
 #[derive(Clone, Debug)]
 pub(crate) struct DomainHints {
     pub(crate) attr: DomainAttr,
     pub(crate) name: Option<String>,
-    /// Of the domain that is open already, where the hints have one.
+    /// Memory registration mode of an open domain, if the hints contain one.
     pub(crate) open_mr_mode: Option<c_int>,
 }
 
-/// A fabric, as hinted at.
+/// Hints about the fabric.
 #[derive(Clone, Debug)]
 pub(crate) struct FabricHints {
     pub(crate) attr: FabricAttr,
@@ -43,7 +44,7 @@ pub(crate) struct FabricHints {
     pub(crate) prov_name: Option<String>,
 }
 
-/// What `fi_getinfo` is asked.
+/// Arguments of `fi_getinfo`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Question {
     pub(crate) version: u32,
@@ -53,43 +54,43 @@ pub(crate) struct Question {
     pub(crate) hints: Option<Hints>,
 }
 
-/// Why nothing is offered.
+/// Reason why there is no offer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum Refusal {
-    /// Asked for something we do not have.
+    /// The application asks for a capability that the provider lacks.
     #[error("{what} is {found}; offered: {allowed}")]
     Lacking { what: &'static str, found: String, allowed: String },
     /// No interface fits.
     #[error("no interface that is up has {0}")]
     NoInterface(String),
-    /// A host or a port that cannot be found.
+    /// A host or port name cannot be resolved.
     #[error("{0} does not resolve")]
     Unresolved(String),
-    /// FI_SOURCE says that the address is of this end, and there is none.
+    /// FI_SOURCE declares a local address, and there is none.
     #[error("FI_SOURCE needs a node or a service")]
     NoSource,
 }
 
-/// One answer: everything but what is the same in all.
+/// One answer, except the values that are the same in all answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    /// Of several that are used together, the first.
+    /// Interface; the first one, if several are used together.
     pub(crate) interface: Interface,
-    /// Of all interfaces that are used together; zero: not known.
+    /// Total rate of all interfaces that are used together, bit/s; zero if unknown.
     pub(crate) bits_per_second: u64,
     pub(crate) src: SocketAddr,
     pub(crate) dest: Option<SocketAddr>,
     pub(crate) caps: Capabilities,
 }
 
-/// The capabilities of an answer.
+/// Capabilities of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capabilities {
-    /// Of the whole: those of both halves are among them.
+    /// Capabilities of the whole, including those of both halves.
     pub(crate) whole: u64,
-    /// Of the sending half.
+    /// Capabilities of the transmit half.
     pub(crate) tx: u64,
-    /// Of the receiving half.
+    /// Capabilities of the receive half.
     pub(crate) rx: u64,
 }
 
@@ -99,16 +100,17 @@ impl Offer {
     }
 }
 
-/// The addresses that a question names.
+/// Addresses that a question names.
 struct Ends {
     src: Option<SocketAddr>,
     dest: Option<SocketAddr>,
 }
 
-/// What is offered, best first.
+/// Returns the offers, best first.
 ///
 /// # Errors
-/// Why nothing is.
+///
+/// Returns the reason why there is no offer.
 pub(crate) fn offers(
     question: &Question,
     settings: &Settings,
@@ -124,8 +126,9 @@ pub(crate) fn offers(
     }
     let mut found: Vec<Offer> = Vec::new();
     for interface in candidates(&hints, settings, &interfaces, &ends) {
-        // Of an interface with several addresses in a subnet, and of several interfaces in it, the first. An interface is not offered
-        // once more by its IPv6 address: applications take each offer for a link of its own.
+        // Of several addresses of an interface in a subnet, or of several interfaces in it, only the first
+        // one is offered. An interface is not offered again by its IPv6 address, because applications take
+        // each offer for a separate link.
         let same = |offer: &Offer| {
             let known = &offer.interface;
             known.subnet() == interface.subnet()
@@ -159,14 +162,14 @@ fn ends(question: &Question, hints: &Hints) -> Result<Ends, Refusal> {
         } else if question.node.is_some() {
             ends.dest = Some(address);
         } else {
-            // A service alone, of the other end on this host.
+            // A service without a node is a port of a peer on this host.
             ends.dest.get_or_insert(address);
         }
     }
     Ok(ends)
 }
 
-/// Which address family is asked for: 4, 6, or any.
+/// Returns the address family that is asked for, 4 or 6, or `None` for any.
 fn family(hints: &Hints) -> Option<u8> {
     match hints.addr_format {
         FI_SOCKADDR_IN => Some(4),
@@ -208,7 +211,8 @@ fn resolve(question: &Question, family: Option<u8>, is_source: bool) -> Result<S
     fitting.first().copied().ok_or_else(|| unresolved(node))
 }
 
-/// The interfaces that may be offered, IPv4 before IPv6; loopback only if nothing else is there or it is asked for.
+/// Returns the interfaces that may be offered, IPv4 before IPv6. Loopback is among them only if no other
+/// interface is, or if it is asked for.
 fn candidates<'a>(
     hints: &'a Hints,
     settings: &'a Settings,
@@ -220,7 +224,7 @@ fn candidates<'a>(
     let family = ends.dest.or(ends.src).map(|end| if end.is_ipv4() { 4 } else { 6 }).or(family(hints));
     let src = ends.src.map(|src| src.ip()).filter(|src| !src.is_unspecified());
     let route = src.or_else(|| ends.dest.and_then(route_to));
-    // Of several that are used together, by any of them.
+    // Of several interfaces used together, any of them may have the address.
     let is_on_route = |interface: &Interface, address: IpAddr| {
         interface.address == address
             || src.is_none()
@@ -246,17 +250,18 @@ fn candidates<'a>(
     if !loopback_is_meant && found.iter().any(|interface| !interface.address.is_loopback()) {
         found.retain(|interface| !interface.address.is_loopback());
     }
-    // A host may have its address on loopback as well, as routed fabrics give it: packets leave by the other.
+    // In routed fabrics, a host may have its address on loopback as well, while packets leave by the other
+    // interface.
     found.sort_by_key(|interface| (interface.address.is_ipv6(), interface.is_loopback()));
     found
 }
 
-/// The address from which this host reaches another: the kernel's routes say so.
+/// Returns the local address from which the kernel's routes reach `dest`.
 fn route_to(dest: SocketAddr) -> Option<IpAddr> {
     let any: SocketAddr =
         if dest.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = UdpSocket::bind(any).ok()?;
-    // No packet leaves. Port 0 is no destination.
+    // The connect sends no packet. Port 0 is not a valid destination.
     socket.connect(SocketAddr::new(dest.ip(), dest.port().max(1))).ok()?;
     socket.local_addr().ok().map(|address| address.ip())
 }
@@ -285,19 +290,19 @@ fn nothing_fits(hints: &Hints, settings: &Settings, ends: &Ends) -> Refusal {
     Refusal::NoInterface(wanted.join(", "))
 }
 
-/// The capabilities of an answer: what was asked for and what comes with it. A half that names none has those of the whole;
-/// a whole that names none has those of its halves.
+/// Returns the capabilities of an answer: the requested ones and those they imply. A half that names none has
+/// those of the whole; a whole that names none has those of its halves.
 fn capabilities(hints: &Hints) -> Capabilities {
     let whole = if hints.caps == 0 { ALL } else { completed(hints.caps) };
     let tx = half(hints.tx.map_or(0, |tx| tx.caps), TX_CAPS, whole);
     let rx = half(hints.rx.map_or(0, |rx| rx.caps), RX_CAPS, whole);
-    // Buffers for many messages come with a receiving half that has them.
+    // A receive half with multi-receive buffers adds them to the whole.
     let free = FI_MULTI_RECV & !hints.caps;
     let named = if hints.caps == 0 { 0 } else { whole & !free };
     Capabilities { whole: named | tx | rx | DOMAIN_CAPS, tx, rx }
 }
 
-/// What comes with what was asked for.
+/// Adds the capabilities that the requested ones imply.
 fn completed(asked: u64) -> u64 {
     let mut caps = asked & (PRIMARY | ON_REQUEST | FREE) | FI_LOCAL_COMM | FI_REMOTE_COMM;
     if caps & (FI_MSG | FI_TAGGED) != 0 && caps & MESSAGE_DIRECTIONS == 0 {
@@ -312,8 +317,9 @@ fn completed(asked: u64) -> u64 {
     caps
 }
 
-/// The capabilities of a half that names these. Where it names no direction it has those of the whole. What belongs to the
-/// domain it has only if it is asked for: libfabric's test of `fi_getinfo` takes anything else for a mistake.
+/// Returns the capabilities of a half that names these. A half without directions has those of the whole. It
+/// has domain capabilities only if it names them, because libfabric's test of `fi_getinfo` treats anything
+/// else as an error.
 fn half(named: u64, ours: u64, whole: u64) -> u64 {
     if named == 0 {
         return whole & ours & !DOMAIN_CAPS;

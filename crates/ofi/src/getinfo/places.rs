@@ -1,15 +1,15 @@
-//! Interfaces and the subnets they are in.
+//! Interfaces and their subnets.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-/// Whether an interface carries packets.
+/// Operational state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     Up,
-    /// It may come up later. The system keeps its IPv4 addresses.
+    /// The interface may come up later. The system keeps its IPv4 addresses.
     Down,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Interface {
     pub(crate) link: Link,
 }
 
-/// A network, as `10.0.0.0/24`: what a fabric is called.
+/// A subnet, such as `10.0.0.0/24`. It is the name of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subnet {
     network: IpAddr,
@@ -30,7 +30,7 @@ pub(crate) struct Subnet {
 }
 
 impl Interface {
-    /// Whether it carries packets now.
+    /// Returns true if the interface carries packets now.
     pub(crate) fn is_up(&self) -> bool {
         self.link == Link::Up
     }
@@ -50,7 +50,7 @@ impl Interface {
         Subnet { network, prefix_bits: self.prefix_bits }
     }
 
-    /// Usable by a peer without knowing which of its links is meant.
+    /// Returns true if a peer can use the address without knowing the link it belongs to.
     pub(crate) fn is_routable(&self) -> bool {
         match self.address {
             IpAddr::V4(address) => !address.is_unspecified(),
@@ -58,18 +58,18 @@ impl Interface {
         }
     }
 
-    /// Linux has one, of this name, in every network namespace.
+    /// Returns true for the loopback interface. Linux has one, with this name, in every network namespace.
     pub(crate) fn is_loopback(&self) -> bool {
         self.name == "lo"
     }
 
-    /// Bytes of a packet on it; what Ethernet has, if the system does not say.
+    /// Returns the link MTU in bytes, or Ethernet's if the system does not report it.
     pub(crate) fn link_mtu(&self) -> usize {
         self.system_says("mtu").unwrap_or(1_500)
     }
 
-    /// Its rate in Mb/s, where it has one. What stands on no device has none, whatever it says: each end of a virtual pair, which is
-    /// as fast as the processor, says 10,000.
+    /// Returns the rate in Mb/s, if the interface has one. An interface without a device below it has none,
+    /// whatever it reports: each end of a veth pair, which is as fast as the CPU, reports 10,000.
     pub(crate) fn speed_mbps(&self) -> Option<u64> {
         let folder = self.folder();
         let is_lower = |name: &OsStr| name.to_string_lossy().starts_with("lower_");
@@ -81,7 +81,7 @@ impl Interface {
         self.system_says("speed").filter(|_| is_real)
     }
 
-    /// The folder in which the system describes it.
+    /// Returns the folder in which the system describes the interface.
     pub(crate) fn folder(&self) -> PathBuf {
         Path::new(INTERFACES).join(&self.name)
     }
@@ -91,10 +91,10 @@ impl Interface {
     }
 }
 
-/// Folders of the network interfaces, by name.
+/// Folder that contains the folders of all network interfaces.
 const INTERFACES: &str = "/sys/class/net";
 
-/// The text of a file of the system, unless it is empty.
+/// Returns the text of a system file, or `None` if it is empty or missing.
 pub(super) fn said(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())

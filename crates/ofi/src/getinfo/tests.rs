@@ -1,4 +1,4 @@
-//! Offers for hosts that are written down here.
+//! Offers on hosts that the tests define.
 
 use super::*;
 use crate::abi::fabric::*;
@@ -41,7 +41,7 @@ fn question(hints: Hints) -> Question {
 #[test]
 fn one_offer_a_subnet_version_4_first_and_loopback_not_at_all() {
     let all = names(&question(Hints::default()), &settings(&[]));
-    // Applications take each offer for a link of its own, and eth0 is one.
+    // Applications take each offer for a separate link, and eth0 is one link.
     assert_eq!(all.unwrap(), ["eth0 10.1.2.0/24", "eth2 10.9.0.0/16"]);
     let dest = Hints { src: Some("[fd00::5]:0".parse().unwrap()), ..Hints::default() };
     assert_eq!(names(&question(dest), &settings(&[])).unwrap(), ["eth0 fd00::/64"]);
@@ -82,7 +82,7 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
     };
     assert_eq!(others(&two, 4), Some(vec!["10.1.2.4".into()]));
     assert_eq!(others(&two, 2), None);
-    // By name: those of one family, and only where all have one.
+    // With names, addresses of one family are used, and only if all interfaces have one.
     let names_of = settings(&[("PATHWEAVE_IFACE", "eth0,eth2")]);
     assert_eq!(ask(&names_of, None).unwrap(), ["eth0 10.1.2.0/24"]);
     assert_eq!(others(&names_of, 2), Some(vec!["10.9.0.1".into()]));
@@ -90,11 +90,11 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
     assert_eq!(none, "no interface that is up has the name ib0 (PATHWEAVE_IFACE)");
     let none = ask(&settings(&[("PATHWEAVE_ADDRESS", "10.9.0.1,10.9.0.2")]), None).unwrap_err().to_string();
     assert_eq!(none, "no interface that is up has the address 10.9.0.2 (PATHWEAVE_ADDRESS)");
-    // All of its network are loopback's.
+    // All addresses of the loopback network are local.
     let loopback = settings(&[("PATHWEAVE_ADDRESS", "127.0.0.1,127.0.0.2")]);
     assert_eq!(ask(&loopback, None).unwrap(), ["lo 127.0.0.0/8"]);
     assert_eq!(others(&loopback, 0), Some(vec!["127.0.0.2".into()]));
-    // A peer that is reached by the second.
+    // The second address reaches this peer.
     let dest = Hints { dest: Some("127.0.0.1:9".parse().unwrap()), ..Hints::default() };
     assert_eq!(
         names(&question(dest), &settings(&[("PATHWEAVE_ADDRESS", "127.0.0.2,127.0.0.1")])).unwrap().len(),
@@ -102,7 +102,8 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
     );
 }
 
-/// An interface that is down keeps its place among those that are used together, and is never the one that peers are told.
+/// An interface that is down keeps its position among those used together, but peers are never told its
+/// address.
 #[test]
 fn what_is_down_joins_later_and_is_not_offered_itself() {
     let mut host = host();
@@ -127,7 +128,7 @@ fn what_is_down_joins_later_and_is_not_offered_itself() {
     let none = ask(&host, both[0]).unwrap_err().to_string();
     assert_eq!(none, "no interface that is up has the name eth1 or eth2 (PATHWEAVE_IFACE)");
     assert!(ask(&host, ("PATHWEAVE_IFACE", "eth1")).is_err());
-    // Of those that nobody names, what is down is not offered.
+    // Without names, an interface that is down is not offered.
     let found = offers(&question(Hints::default()), &settings(&[]), &host).unwrap();
     assert!(found.iter().all(|offer| offer.interface.name == "eth0"));
 }
@@ -198,21 +199,21 @@ fn halves_name_their_own_capabilities_and_the_whole_has_them() {
         let question = question(Hints { caps: whole, tx, rx, ..Hints::default() });
         offers(&question, &settings(&[]), &host()).unwrap()[0].caps
     };
-    // Each half has a service of its own, and the directions that nobody named.
+    // Each half has its own service, and the directions that no hint names.
     let caps = ask(0, FI_MSG, FI_TAGGED);
     assert_eq!((caps.tx, caps.rx), (FI_MSG | FI_SEND, FI_TAGGED | FI_RECV));
     assert_eq!(caps.whole, caps.tx | caps.rx | COMM);
     // A half that names nothing may have anything.
     let caps = ask(0, FI_TAGGED | FI_SEND, 0);
     assert_eq!((caps.tx, caps.rx), (FI_TAGGED | FI_SEND, ALL & RX_CAPS & !COMM));
-    // Only the receiving half asks for sources; the endpoint is told.
+    // Only the receive half asks for sources; the endpoint is told.
     let caps = ask(FI_TAGGED, 0, FI_TAGGED | FI_SOURCE);
     assert_eq!((caps.rx, caps.whole & FI_SOURCE), (FI_TAGGED | FI_RECV | FI_SOURCE, FI_SOURCE));
     // A half has no direction that the whole leaves out.
     assert_eq!(ask(FI_TAGGED | FI_SEND, 0, FI_TAGGED).rx, FI_TAGGED);
-    // What belongs to the domain is in a half that names it.
+    // A half has domain capabilities if it names them.
     assert_eq!(ask(0, FI_MSG | COMM, FI_MSG).tx, FI_MSG | FI_SEND | COMM);
-    // What is answered may be asked.
+    // An answer is valid as hints.
     for (whole, tx, rx) in [(0, FI_MSG, FI_TAGGED), (FI_MSG | FI_RMA, FI_RMA, 0), (0, 0, 0)] {
         let caps = ask(whole, tx, rx);
         assert_eq!(ask(caps.whole, caps.tx, caps.rx), caps);

@@ -1,5 +1,5 @@
-//! Interfaces that are used together, as the environment names them: the first that is up is the one that is offered, and the
-//! others carry paths beside it, as soon as they are up.
+//! Interfaces that are used together, as the environment names them. The first one that is up is offered. The
+//! others carry additional paths as soon as they are up.
 
 use std::net::IpAddr;
 
@@ -7,8 +7,8 @@ use super::places::Interface;
 use crate::settings::Where;
 
 impl Where {
-    /// The interfaces of this host, and addresses of its loopback that are named: all of that network are its own, and the
-    /// system lists one.
+    /// Returns the interfaces of this host, and the named loopback addresses. All addresses of the loopback
+    /// network are local, but the system lists only one.
     pub(crate) fn all(&self, interfaces: &[Interface]) -> Vec<Interface> {
         let mut all = interfaces.to_vec();
         let Where::Addresses(addresses) = self else { return all };
@@ -21,7 +21,7 @@ impl Where {
         all
     }
 
-    /// What is named and not there, in words.
+    /// Describes a named interface or address that does not exist.
     pub(super) fn missing(&self, all: &[Interface]) -> Option<String> {
         match self {
             Where::Anywhere => None,
@@ -36,8 +36,8 @@ impl Where {
         }
     }
 
-    /// Whether an interface may be offered: of several that are used together the first that is up, or that of the address `src`
-    /// if the application names one.
+    /// Returns true if an interface may be offered. Of several interfaces used together, that is the first
+    /// one that is up, or the one with address `src` if the application names it.
     pub(super) fn allows(&self, interface: &Interface, src: Option<IpAddr>, all: &[Interface]) -> bool {
         let is_first = match self {
             Where::Anywhere => true,
@@ -53,7 +53,8 @@ impl Where {
         (is_first || src == Some(interface.address)) && self.others(interface, all).is_some()
     }
 
-    /// Those that are used together with one; `None` where it is none of them, or one has no address of its family.
+    /// Returns the interfaces that are used together with this one. Returns `None` if it is not a named one,
+    /// or if one of them has no address of its family.
     pub(crate) fn others(&self, interface: &Interface, all: &[Interface]) -> Option<Vec<Interface>> {
         let fits = |other: &&Interface| {
             other.is_routable() && other.address.is_ipv4() == interface.address.is_ipv4()

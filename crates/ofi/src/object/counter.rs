@@ -1,4 +1,4 @@
-//! Counters: of operations that ended well, and of those that did not.
+//! Counters of successful and failed operations.
 
 use std::sync::{Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::{Progress, lock};
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETIMEDOUT};
 use crate::guard::{Answer, Errno};
 
-/// What a counter has counted.
+/// Values of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) good: u64,
@@ -38,8 +38,11 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    /// Makes a counter.
+    ///
     /// # Errors
-    /// FI_ENOMEM without a descriptor.
+    ///
+    /// Returns FI_ENOMEM if no file descriptor is available.
     pub(crate) fn new(object: Object, nap: Duration) -> Answer<Self> {
         let state = State { counts: Counts::default(), arming: Arming::default() };
         Ok(Counter {
@@ -55,12 +58,12 @@ impl Counter {
         &self.waiting
     }
 
-    /// An endpoint whose operations count here.
+    /// Adds an endpoint whose operations count here.
     pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
         self.makers.add(maker);
     }
 
-    /// What it has counted, after a progress pass.
+    /// Returns the values, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
         self.makers.each(|maker| {
             maker.progress(None);
@@ -68,13 +71,13 @@ impl Counter {
         lock(&self.state).counts
     }
 
-    /// The same, before a sleep.
+    /// Returns the values, after preparing the endpoints for a sleep of the caller.
     fn read_and_rest(&self) -> Counts {
         self.makers.each(|maker| maker.rest());
         lock(&self.state).counts
     }
 
-    /// Changes what it has counted.
+    /// Changes the values.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Counts)) {
         let mut state = lock(&self.state);
         change(&mut state.counts);
@@ -84,7 +87,8 @@ impl Counter {
     /// Sleeps until `good` is at least `threshold`.
     ///
     /// # Errors
-    /// FI_EAVAIL if an operation fails meanwhile, FI_ETIMEDOUT.
+    ///
+    /// Returns FI_EAVAIL if an operation fails meanwhile, and FI_ETIMEDOUT after the deadline.
     pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> Answer {
         let bad = lock(&self.state).counts.bad;
         loop {
@@ -105,10 +109,11 @@ impl Counter {
         }
     }
 
-    /// The descriptor may be waited for.
+    /// Prepares for a wait on the descriptor.
     ///
     /// # Errors
-    /// FI_EAGAIN if a progress pass has counted something.
+    ///
+    /// Returns FI_EAGAIN if a progress pass has changed the values.
     pub(crate) fn try_wait(&self) -> Answer {
         let before = lock(&self.state).counts;
         self.read_and_rest();

@@ -1,33 +1,34 @@
-//! Other threads that want the core of a thread that polls.
+//! Contention for the core of a polling thread.
 //!
-//! A thread that polls without a break has its core all the time, unless others want it, too. Then polling keeps the core from the
-//! rank that it waits for, and `sched_yield` gives it to threads of the same scheduling group alone, where the system has groups
-//! (autogroups: each rank has its own). Who sleeps gives the core to anybody, and has it back when something arrives.
+//! A thread that polls continuously keeps its core, unless other threads want it too. In that case, polling
+//! may keep the core from the very rank that it waits for. `sched_yield` gives the core only to threads of
+//! the same scheduling group, on systems with groups (autogroups: each rank has its own). A sleeping thread
+//! gives the core to any thread, and gets it back when data arrives.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::ffi::core_time;
 
-/// The share of its core that a thread has is measured over this time at least.
+/// Shortest time over which a thread's share of its core is measured.
 const MEASURED: Duration = Duration::from_millis(10);
-/// Others want the core where they have had it for more than one part in so many.
+/// The core is contended if the thread lost more than one part in this many.
 const PARTS: u32 = 16;
-/// Time for which that counts. The measure is taken again after it, by polling.
+/// Time for which the result is valid. After it, the share is measured again by polling.
 const REMEMBERED: Duration = Duration::from_millis(100);
 
 thread_local! {
     static SHARE: Cell<Option<Share>> = const { Cell::new(None) };
 }
 
-/// The share of its core that a thread has had.
+/// A thread's share of its core.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// Begin of the measure.
+    /// Begin of the measurement.
     since: Instant,
-    /// Time on a core until then.
+    /// CPU time until the begin.
     had: Duration,
-    /// Slept since then.
+    /// Time slept since the begin.
     slept: Duration,
     crowded_until: Option<Instant>,
 }
@@ -49,7 +50,7 @@ impl Share {
     }
 }
 
-/// True if others want the core of this thread, which polls.
+/// Returns true if other threads want the core of this polling thread.
 pub(crate) fn is_crowded() -> bool {
     let now = Instant::now();
     let mut share = SHARE.get().unwrap_or_else(|| Share::new(now, core_time()));
@@ -58,7 +59,7 @@ pub(crate) fn is_crowded() -> bool {
     crowded
 }
 
-/// This thread has slept so long: it did not want its core.
+/// Records that this thread has slept, so it did not want its core.
 pub(crate) fn slept(time: Duration) {
     if let Some(mut share) = SHARE.get() {
         share.slept += time;
@@ -90,7 +91,7 @@ mod tests {
         let mut share = Share::new(start, Duration::ZERO);
         share.slept += ms(90);
         assert!(!share.is_crowded(start + ms(100), || ms(10)));
-        // It lasts for one measure.
+        // The result lasts for one measurement.
         assert!(share.is_crowded(start + ms(200), || ms(20)));
     }
 }

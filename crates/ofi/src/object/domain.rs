@@ -1,4 +1,4 @@
-//! Fabrics and domains: what endpoints, queues and registered memory hang on.
+//! Fabrics and domains, the parents of endpoints, queues and registered memory.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -15,36 +15,37 @@ use crate::getinfo::{Interface, Target};
 use crate::guard::{Answer, refused};
 use crate::settings::{Progress, Settings};
 
-/// A fabric: a subnet.
+/// A fabric, which is a subnet.
 pub(crate) struct Fabric {
     pub(crate) name: String,
     pub(crate) api_version: u32,
     pub(crate) uses: Uses,
 }
 
-/// Who chooses the keys of registered memory.
+/// Chooser of the keys of registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
-    /// The application; two regions of one key cannot be.
+    /// The application chooses. Two regions cannot have the same key.
     Requested,
-    /// We do.
+    /// The provider chooses.
     Provided,
-    /// The application, which asked for no access to memory when it opened the domain: the same key may be asked for again and
-    /// again (NCCL's plugin does). An endpoint of the domain may have such access all the same (Open MPI 5 opens one for messages
-    /// and one for memory); its peers reach the first region of a key.
+    /// The application chooses, and has requested no remote memory access when it opened the domain. It may
+    /// use the same key repeatedly, as NCCL's plugin does. An endpoint of the domain may have remote memory
+    /// access nevertheless: Open MPI 5 opens one endpoint for messages and one for memory. Its peers reach
+    /// the first region with a key.
     Repeatable,
 }
 
-/// How peers name the bytes of a region.
+/// Addressing of a region's bytes by peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addressing {
-    /// From its beginning.
+    /// Offset from the region's begin.
     Offset,
-    /// By the address they have here.
+    /// Virtual address at the owner.
     Virtual,
 }
 
-/// The way in which registered memory is named, and the `mr_mode` that says so.
+/// Naming of registered memory, and the `mr_mode` that expresses it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     mr_mode: c_int,
@@ -53,7 +54,7 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// As an application opens a domain.
+    /// Returns the naming of a domain that is opened with this mode.
     pub(crate) fn of(mr_mode: c_int, target: Target) -> Self {
         let has = |bit| mr_mode == FI_MR_BASIC || mr_mode & bit != 0;
         let keys = match target {
@@ -70,31 +71,33 @@ impl Naming {
 pub(crate) struct Mr {
     pub(crate) key: u64,
     pub(crate) span: Span,
-    /// Address of its first byte, as peers name it.
+    /// Address of the first byte, as peers use it.
     pub(crate) base: u64,
-    /// FI_REMOTE_READ and FI_REMOTE_WRITE.
+    /// Access rights: FI_REMOTE_READ and FI_REMOTE_WRITE.
     pub(crate) access: u64,
     pub(crate) counters: Mutex<Vec<MrCounter>>,
 }
 
-/// A counter of what peers do to registered memory.
+/// A counter of peers' operations on registered memory.
 pub(crate) struct MrCounter {
     pub(crate) flags: u64,
     pub(crate) counter: Arc<Counter>,
     pub(crate) _use: Use,
 }
 
-/// What opens registered memory to its peers: an endpoint.
+/// An endpoint that opens registered memory to its peers.
 pub(crate) trait OpensMemory: Send + Sync {
-    /// Opens it.
+    /// Opens a region.
     ///
     /// # Errors
-    /// Why it cannot.
+    ///
+    /// Returns an error if the region cannot be opened.
     fn open(&self, mr: &Arc<Mr>) -> Answer;
-    /// Closes it, and returns when no peer can reach it any more.
+    /// Closes a region, and returns when no peer can access it any more.
     ///
     /// # Errors
-    /// FI_EBUSY: bytes of it may have to be sent again. Call this again later.
+    ///
+    /// Returns FI_EBUSY if bytes of it may have to be retransmitted. The caller tries again later.
     fn close(&self, key: u64) -> Answer;
 }
 
@@ -105,18 +108,18 @@ struct Memory {
     next_key: u64,
 }
 
-/// A domain: an interface, or several that are used together.
+/// A domain: one interface, or several that are used together.
 pub(crate) struct Domain {
     pub(crate) fabric: Arc<Fabric>,
     pub(crate) uses: Uses,
-    /// The one whose address peers are told.
+    /// Interface whose address peers are told.
     pub(crate) interface: Interface,
-    /// Those that are used with it.
+    /// Interfaces that are used together with it.
     pub(crate) others: Vec<Interface>,
     pub(crate) settings: Settings,
     naming: Naming,
     memory: Mutex<Memory>,
-    /// Held while a word of memory is changed atomically, whichever endpoint does it.
+    /// Lock held during an atomic change of a word of memory, by any endpoint.
     pub(crate) words: Arc<Mutex<()>>,
 }
 
@@ -139,12 +142,13 @@ impl Domain {
         }
     }
 
-    /// As the domain was opened.
+    /// Returns the mode with which the domain was opened.
     pub(crate) fn mr_mode(&self) -> c_int {
         self.naming.mr_mode
     }
 
-    /// How long a call may sleep without looking: for ever where a thread makes progress.
+    /// Returns the longest time that a call may sleep without polling: a second if a thread makes progress,
+    /// otherwise a millisecond.
     pub(crate) fn nap(&self) -> Duration {
         match self.settings.progress {
             Progress::Auto | Progress::Thread => Duration::from_secs(1),
@@ -152,10 +156,11 @@ impl Domain {
         }
     }
 
-    /// Registers memory, with all endpoints that are open.
+    /// Registers memory, and opens it at all endpoints.
     ///
     /// # Errors
-    /// FI_ENOKEY if the key is taken; why an endpoint cannot open it.
+    ///
+    /// Returns FI_ENOKEY if the key is in use, or the error of an endpoint that cannot open the region.
     pub(crate) fn register(
         &self,
         span: Span,
@@ -196,14 +201,15 @@ impl Domain {
         Ok(mr)
     }
 
-    /// Takes memory back from peers; when this returns none reaches it.
+    /// Closes memory to peers. When this returns, no peer can access it.
     ///
     /// # Errors
-    /// FI_EBUSY: it stays registered, though closed to peers.
+    ///
+    /// Returns FI_EBUSY if the region stays registered, though closed to peers.
     pub(crate) fn deregister(&self, mr: &Mr) -> Answer {
         let mut memory = lock(&self.memory);
         if !memory.regions.get(&mr.key).is_some_and(|open| std::ptr::eq(Arc::as_ptr(open), mr)) {
-            // Of a key that another region has.
+            // Another region has the key.
             return Ok(());
         }
         let endpoints = endpoints(&mut memory);
@@ -213,26 +219,27 @@ impl Domain {
         Ok(())
     }
 
-    /// Counts what peers do to a region.
+    /// Adds a counter of peers' operations on a region.
     pub(crate) fn count_in(&self, mr: &Mr, counter: MrCounter) {
         lock(&mr.counters).push(counter);
     }
 
-    /// An endpoint opens what is registered, now and from now on.
+    /// Adds an endpoint, which opens all regions, present and future.
     ///
     /// # Errors
-    /// Why it cannot.
+    ///
+    /// Returns an error if the endpoint cannot open a region.
     pub(crate) fn join(&self, endpoint: &Arc<impl OpensMemory + 'static>) -> Answer {
         let joined: Arc<dyn OpensMemory> = endpoint.clone();
         let mut memory = lock(&self.memory);
         memory.endpoints.push(Arc::downgrade(&joined));
         let regions: Vec<Arc<Mr>> = memory.regions.values().cloned().collect();
-        // Not under the lock: an endpoint has one of its own, under which it asks for regions.
+        // The lock is not held here: an endpoint has a lock of its own, under which it asks for regions.
         drop(memory);
         regions.iter().try_for_each(|mr| endpoint.open(mr))
     }
 
-    /// The region of a key.
+    /// Returns the region with a key.
     pub(crate) fn region(&self, key: u64) -> Option<Arc<Mr>> {
         lock(&self.memory).regions.get(&key).cloned()
     }

@@ -1,5 +1,5 @@
-//! Event queues: of what is no data transfer. We have one kind of event of our own, addresses inserted; what an application
-//! writes comes back as it was.
+//! Event queues, which carry everything except data transfers. The provider has one kind of event, inserted
+//! addresses. Events that an application writes are returned unchanged.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,19 +11,19 @@ use super::wait::{Arming, Object, Waiting, Woken};
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETOOSMALL};
 use crate::guard::{Answer, Errno};
 
-/// Events kept; from then on writing fails.
+/// Largest number of stored events. Beyond it, writing fails.
 pub(crate) const MOST_EVENTS: usize = 65_536;
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// What is read: the kind, and its bytes as C has them.
+    /// An event to read: its kind, and its bytes in C's layout.
     Read { kind: u32, bytes: Vec<u8> },
-    /// What went wrong.
+    /// An error.
     Failed(Failed),
 }
 
-/// An error of an event queue. Pointers are numbers here.
+/// An error of an event queue. Pointers are stored as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) fid: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Failed {
     pub(crate) errno: i32,
 }
 
-/// Whether what is read goes.
+/// Mode of a read: remove the event, or leave it in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Take,
@@ -58,8 +58,11 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
+    /// Makes an event queue.
+    ///
     /// # Errors
-    /// FI_ENOMEM without a descriptor.
+    ///
+    /// Returns FI_ENOMEM if no file descriptor is available.
     pub(crate) fn new(object: Object) -> Answer<Self> {
         let state = State { events: VecDeque::new(), arming: Arming::default() };
         Ok(EventQueue { uses: Uses::default(), waiting: Waiting::new(object)?, state: Mutex::new(state) })
@@ -69,8 +72,11 @@ impl EventQueue {
         &self.waiting
     }
 
+    /// Adds an event.
+    ///
     /// # Errors
-    /// FI_EAGAIN if the queue is full.
+    ///
+    /// Returns FI_EAGAIN if the queue is full.
     pub(crate) fn push(&self, event: Event) -> Answer {
         let mut state = lock(&self.state);
         if state.events.len() >= MOST_EVENTS {
@@ -81,10 +87,11 @@ impl EventQueue {
         Ok(())
     }
 
-    /// The next event, whose bytes must fit `room`.
+    /// Returns the next event, whose bytes must fit into `room`.
     ///
     /// # Errors
-    /// FI_EAGAIN without one, FI_EAVAIL if it is an error, FI_ETOOSMALL.
+    ///
+    /// Returns FI_EAGAIN without an event, FI_EAVAIL if it is an error, and FI_ETOOSMALL if it does not fit.
     pub(crate) fn read(&self, room: usize, look: Look) -> Answer<(u32, Vec<u8>)> {
         let mut state = lock(&self.state);
         let (kind, bytes) = match state.events.front() {
@@ -99,10 +106,11 @@ impl EventQueue {
         Ok((kind, bytes))
     }
 
-    /// As [`read`](EventQueue::read), sleeping until there is something.
+    /// Works as [`read`](EventQueue::read), but sleeps until there is an event.
     ///
     /// # Errors
-    /// As there; FI_EAGAIN also after the timeout.
+    ///
+    /// Returns the errors of `read`, and FI_EAGAIN after the timeout.
     pub(crate) fn read_waiting(
         &self,
         room: usize,
@@ -126,10 +134,11 @@ impl EventQueue {
         }
     }
 
-    /// The next event, if it is an error.
+    /// Returns the next event, if it is an error.
     ///
     /// # Errors
-    /// FI_EAGAIN if it is none.
+    ///
+    /// Returns FI_EAGAIN if it is not an error.
     pub(crate) fn read_error(&self, look: Look) -> Answer<Failed> {
         let mut state = lock(&self.state);
         let Some(&Event::Failed(failed)) = state.events.front() else { return Err(Errno(FI_EAGAIN)) };
@@ -139,10 +148,11 @@ impl EventQueue {
         Ok(failed)
     }
 
-    /// The descriptor may be waited for.
+    /// Prepares for a wait on the descriptor.
     ///
     /// # Errors
-    /// FI_EAGAIN if something is here.
+    ///
+    /// Returns FI_EAGAIN if there is an event.
     pub(crate) fn try_wait(&self) -> Answer {
         let mut state = lock(&self.state);
         if !state.events.is_empty() {

@@ -1,12 +1,13 @@
-//! The endpoints whose operations end at a queue or a counter.
+//! Endpoints whose operations end at a queue or a counter.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::{Progress, lock};
 
-/// The first is found without a lock: most queues have no other. The lock of the others is their own: what they make comes to
-/// the queue or the counter, which has its lock.
+/// Endpoints that feed a queue or a counter. The first one is found without a lock, because most queues have
+/// no other. The others have a lock of their own, because their results take the lock of the queue or
+/// counter.
 #[derive(Default)]
 pub(crate) struct Makers {
     first: OnceLock<Weak<dyn Progress>>,
@@ -15,7 +16,7 @@ pub(crate) struct Makers {
 }
 
 impl Makers {
-    /// An endpoint more, if it is not yet there.
+    /// Adds an endpoint, if it is not present yet.
     pub(crate) fn add(&self, maker: Weak<dyn Progress>) {
         if self.first.get_or_init(|| maker.clone()).ptr_eq(&maker) {
             return;
@@ -28,7 +29,7 @@ impl Makers {
         self.count.store(others.len(), Ordering::Release);
     }
 
-    /// The endpoint, if there is one and no other.
+    /// Returns the endpoint, if there is exactly one.
     pub(crate) fn only(&self) -> Option<Arc<dyn Progress>> {
         let (mut found, mut count) = (None, 0);
         self.each(|maker| {
@@ -38,7 +39,7 @@ impl Makers {
         found.filter(|_| count == 1)
     }
 
-    /// Calls `work` with each endpoint that is still there; not under the lock.
+    /// Calls `work` with each endpoint that still exists, without holding the lock.
     pub(crate) fn each(&self, mut work: impl FnMut(Arc<dyn Progress>)) {
         if let Some(maker) = self.first.get().and_then(Weak::upgrade) {
             work(maker);

@@ -1,4 +1,4 @@
-//! The objects of libfabric as safe types: what the tables of [`crate::ffi`] call.
+//! Objects of libfabric as safe types, called by the tables of [`crate::ffi`].
 
 pub(crate) mod counter;
 pub(crate) mod crowd;
@@ -17,33 +17,34 @@ use pathweave_datapath::Device;
 
 use queue::Entry;
 
-/// For what is looked up with every message.
+/// Hash map with a fast hash function, for lookups on every message.
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// What a queue or a counter waits for can be made by running this: an endpoint.
+/// An endpoint that makes progress for a queue or a counter.
 pub(crate) trait Progress: Send + Sync {
-    /// Does what can be done at once, for who looks into the queue at this address, if it has one that is empty. The first entry
-    /// that it would find there afterwards may come back instead.
+    /// Makes progress without blocking, for a caller that polls the queue at this address, if its queue is
+    /// empty. Instead of queueing the first entry for that queue, it may return it.
     fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>);
-    /// The same, before the caller goes to sleep: whatever comes from now on is seen by somebody else.
+    /// Makes progress before the caller sleeps. Another thread handles everything that arrives later.
     fn rest(&self);
-    /// Where a caller sleeps best: at what its peers' packets come to, if it is the caller's to look after them. Whatever comes
-    /// otherwise is seen by somebody else.
+    /// Returns the device at which a caller should sleep, if the caller has to drive it. Another thread
+    /// handles everything that arrives elsewhere.
     fn bed(&self) -> Option<Device>;
 }
 
-/// What a caller who has found nothing does best.
+/// Best next step of a caller that has found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Next {
-    /// Looks again at once: what it waits for may come without any other thread of this process.
+    /// Poll again at once. The result may arrive without any other thread of this process.
     Look,
-    /// Leaves the core to others first.
+    /// Yield the core first.
     Yield,
-    /// Sleeps for a short time until something arrives: others want the core, and the one that it waits for may be among them.
+    /// Sleep for a short time until data arrives. Other threads want the core, and the awaited one may be
+    /// among them.
     Nap,
 }
 
-/// A lock that a panic has not spoilt: an endpoint on which a bug struck fails by itself, and others go on.
+/// Takes a lock even after a panic. An endpoint with a bug fails by itself, and others continue.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

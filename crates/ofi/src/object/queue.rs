@@ -1,4 +1,4 @@
-//! Completion queues. No entry is ever lost: the size of the attributes is a hint.
+//! Completion queues. No entry is ever lost: the size in the attributes is only a hint.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,10 +13,10 @@ use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
 use crate::guard::{Answer, Errno, refused};
 
-/// The longest sleep of a call that only looks.
+/// Longest sleep of a call that only polls.
 const NAP: Duration = Duration::from_micros(200);
 
-/// What an entry shows.
+/// Fields of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Context,
@@ -26,10 +26,11 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// From an attribute.
+    /// Converts the attribute of a completion queue.
     ///
     /// # Errors
-    /// FI_EINVAL for an unknown one.
+    ///
+    /// Returns FI_EINVAL for an unknown format.
     pub(crate) fn of(format: u32) -> Answer<Self> {
         match format {
             FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_TAGGED => Ok(Format::Tagged),
@@ -40,7 +41,7 @@ impl Format {
         }
     }
 
-    /// Bytes of an entry: the first fields of the longest.
+    /// Returns the bytes of an entry. All formats are prefixes of the longest one.
     pub(crate) fn bytes(self) -> usize {
         match self {
             Format::Context => 8,
@@ -51,7 +52,7 @@ impl Format {
     }
 }
 
-/// Something that has ended. Pointers are numbers here: nobody follows them.
+/// A finished operation. Pointers are stored as numbers and never dereferenced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entry {
     pub(crate) context: usize,
@@ -60,23 +61,24 @@ pub(crate) struct Entry {
     pub(crate) buf: usize,
     pub(crate) data: u64,
     pub(crate) tag: u64,
-    /// The sender, as the address vector numbers it.
+    /// Number of the sender in the address vector.
     pub(crate) source: u64,
     pub(crate) error: Option<Trouble>,
-    /// Counts that it was read: of what peers cause by themselves not too much is kept.
+    /// Counter that is increased when the entry is read. It bounds the number of stored entries that peers
+    /// cause.
     pub(crate) notice: Option<Arc<AtomicU64>>,
 }
 
-/// What went wrong.
+/// Error of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// Of `rdma/fi_errno.h`, positive.
+    /// Positive number of `rdma/fi_errno.h`.
     pub(crate) errno: i32,
-    /// Bytes that did not fit.
+    /// Number of bytes that did not fit.
     pub(crate) cut: usize,
 }
 
-/// What who makes entries is asked for.
+/// Request to endpoints that make entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks {
     ForEntry,
@@ -99,17 +101,20 @@ pub(crate) struct Queue {
     pub(crate) format: Format,
     pub(crate) uses: Uses,
     waiting: Waiting,
-    /// How many entries there are, for who only looks whether there are any.
+    /// Number of entries, to check for entries without the lock.
     count: AtomicUsize,
     state: Mutex<State>,
     makers: Makers,
-    /// The longest sleep without looking: short where nobody else makes progress.
+    /// Longest sleep without polling; short if no other thread makes progress.
     nap: Duration,
 }
 
 impl Queue {
+    /// Makes a completion queue.
+    ///
     /// # Errors
-    /// FI_ENOMEM without a descriptor.
+    ///
+    /// Returns FI_ENOMEM if no file descriptor is available.
     pub(crate) fn new(format: Format, object: Object, nap: Duration) -> Answer<Self> {
         let state = State { entries: VecDeque::new(), arming: Arming::default() };
         let waiting = Waiting::new(object)?;
@@ -121,12 +126,12 @@ impl Queue {
         &self.waiting
     }
 
-    /// An endpoint whose operations end here.
+    /// Adds an endpoint whose operations end here.
     pub(crate) fn fed_by(&self, maker: Weak<dyn Progress>) {
         self.makers.add(maker);
     }
 
-    /// Something has ended.
+    /// Adds the entry of a finished operation.
     pub(crate) fn push(&self, entry: Entry) {
         let mut state = lock(&self.state);
         state.entries.push_back(entry);
@@ -134,8 +139,8 @@ impl Queue {
         self.waiting.notify(&mut state.arming);
     }
 
-    /// Asks whoever can make entries to do so, for a caller that takes some if `asks` says so and has found none: the first may
-    /// come back at once.
+    /// Lets endpoints make progress. If `asks` is `ForEntry`, the caller has found no entry and takes one;
+    /// the first entry may then be returned directly.
     fn make(&self, asks: Asks) -> (Next, Option<Entry>) {
         let (mut next, mut found) = (None, None);
         self.makers.each(|maker| {
@@ -147,29 +152,30 @@ impl Queue {
         (next.unwrap_or(Next::Yield), found)
     }
 
-    /// By which makers know it.
+    /// Returns the address by which endpoints identify the queue.
     pub(crate) fn address(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
 
-    /// Whether nothing is here.
+    /// Returns true if there is no entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// The same, before a sleep.
+    /// Prepares the endpoints for a sleep of the caller.
     fn rest(&self) {
         self.makers.each(|maker| maker.rest());
     }
 
-    /// Gives up to `count` entries to `take`, after a progress pass if there are none.
+    /// Passes up to `count` entries to `take`, after a progress pass if there are none.
     ///
     /// # Errors
-    /// FI_EAGAIN without entries, FI_EAVAIL if the next is an error.
+    ///
+    /// Returns FI_EAGAIN without entries, and FI_EAVAIL if the next entry is an error.
     pub(crate) fn read(&self, count: usize, mut take: impl FnMut(usize, &Entry)) -> Answer<usize> {
         match self.take(count, &mut take) {
             Err(Errno(FI_EAGAIN)) => {}
-            // Asked for none: whoever asks so wants progress.
+            // A caller that asks for no entries wants progress.
             Ok(0) => {
                 self.make(Asks::ForNothing);
                 return Ok(0);
@@ -182,7 +188,7 @@ impl Queue {
                 notice.fetch_add(1, Ordering::Relaxed);
             }
             take(0, &first);
-            // What is behind it; an error is told next time.
+            // Takes the entries after it. An error is reported by the next call.
             let behind = match count {
                 1 => 0,
                 _ => self.take(count - 1, &mut |index, entry| take(index + 1, entry)).unwrap_or(0),
@@ -193,7 +199,7 @@ impl Queue {
         match next {
             Next::Look => found,
             _ if !matches!(found, Err(Errno(FI_EAGAIN))) => found,
-            // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
+            // A polling caller yields its core to the thread that it waits for, if there are too few cores.
             Next::Yield => {
                 std::thread::yield_now();
                 found
@@ -205,11 +211,12 @@ impl Queue {
         }
     }
 
-    /// Sleeps until something arrives, for a short time: the application may poll for something else besides.
+    /// Sleeps for a short time until data arrives. It is short because the application may poll for other
+    /// events as well.
     fn nap(&self) {
         let begun = Instant::now();
         match self.sleep_at_device(Some(begun + NAP)) {
-            // Meant for a sleep of the application's.
+            // The signal was meant for a sleep of the application.
             Some(Woken::Signalled) => self.waiting.signal_again(&mut lock(&self.state).arming),
             Some(Woken::Perhaps | Woken::TooLate) => {}
             None => return std::thread::yield_now(),
@@ -218,7 +225,8 @@ impl Queue {
     }
 
     fn take(&self, count: usize, take: &mut dyn FnMut(usize, &Entry)) -> Answer<usize> {
-        // Whoever knows of one has pushed it himself or was told of it later than it was counted.
+        // A relaxed load is enough: a thread that knows of an entry has pushed it, or was told of it after it
+        // was counted.
         if self.count.load(Ordering::Relaxed) == 0 {
             return Err(Errno(FI_EAGAIN));
         }
@@ -241,10 +249,11 @@ impl Queue {
         Ok(taken)
     }
 
-    /// As [`read`](Queue::read), sleeping until there is something.
+    /// Works as [`read`](Queue::read), but sleeps until there is an entry.
     ///
     /// # Errors
-    /// As there; FI_EAGAIN also after the timeout, or when somebody signals.
+    ///
+    /// Returns the errors of `read`, and FI_EAGAIN after the timeout or a signal.
     pub(crate) fn read_waiting(
         &self,
         count: usize,
@@ -277,22 +286,23 @@ impl Queue {
         }
     }
 
-    /// Sleeps where packets arrive, if that is the caller's to look after and all that comes here comes from there.
+    /// Sleeps at the device, if the caller has to drive it and it is the only source of entries.
     fn sleep_at_device(&self, deadline: Option<Instant>) -> Option<Woken> {
         let device = self.makers.only()?.bed()?;
         let is_there = || self.count.load(Ordering::Relaxed) > 0;
         self.waiting.sleep_at(&device, &self.state, is_there, deadline, self.nap)
     }
 
-    /// Who feeds it has left: nobody sleeps there any more.
+    /// Wakes sleeping callers because the endpoint that feeds the queue is closing.
     pub(crate) fn move_on(&self) {
         self.waiting.move_on(&mut lock(&self.state).arming);
     }
 
-    /// The next entry, if it is an error.
+    /// Returns the next entry, if it is an error.
     ///
     /// # Errors
-    /// FI_EAGAIN if it is none.
+    ///
+    /// Returns FI_EAGAIN if it is not an error.
     pub(crate) fn read_error(&self) -> Answer<Entry> {
         let mut state = lock(&self.state);
         let is_error = state.entries.front().is_some_and(|entry| entry.error.is_some());
@@ -301,15 +311,16 @@ impl Queue {
         next.ok_or(Errno(FI_EAGAIN))
     }
 
-    /// Ends the sleep of all that wait, or if none does the next.
+    /// Ends the sleep of all waiting callers. If no caller waits, it ends the next sleep.
     pub(crate) fn signal(&self) {
         self.waiting.signal(&mut lock(&self.state).arming);
     }
 
-    /// The descriptor may be waited for: nothing is here, and nothing can be made at once.
+    /// Prepares for a wait on the descriptor: there is no entry, and none can be made at once.
     ///
     /// # Errors
-    /// FI_EAGAIN if something is, or if somebody has signalled since the last sleep.
+    ///
+    /// Returns FI_EAGAIN if there is an entry, or a signal since the last sleep.
     pub(crate) fn try_wait(&self) -> Answer {
         if !lock(&self.state).entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
@@ -359,7 +370,7 @@ mod tests {
         assert_eq!(read(&queue, 8), Ok(vec![4]));
     }
 
-    /// Makes the entries 1 and 2 at each look, the first for the caller's hand.
+    /// Makes the entries 1 and 2 at each poll, and hands the first one to the caller directly if possible.
     struct Maker(Weak<Queue>);
 
     impl Progress for Maker {
@@ -408,7 +419,7 @@ mod tests {
         );
         let other = queue.clone();
         let sleeper = thread::spawn(move || other.read_waiting(1, None, |_, _| ()));
-        // Until it sleeps a signal has nobody to wake.
+        // Until it sleeps, a signal has no thread to wake.
         while lock(&queue.state).arming.sleepers == 0 {
             thread::yield_now();
         }
@@ -416,7 +427,7 @@ mod tests {
         assert_eq!(sleeper.join().unwrap(), Err(Errno(FI_EAGAIN)));
     }
 
-    /// Nobody slept when it was called: it is not lost, and it counts once.
+    /// A signal without a sleeping caller is not lost, and counts once.
     #[test]
     fn a_signal_before_the_sleep_ends_it() {
         let queue = queue();

@@ -1,4 +1,4 @@
-//! Who uses an object: it cannot be closed before.
+//! Use counts: an object in use cannot be closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,22 +6,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::abi::errno::FI_EBUSY;
 use crate::guard::{Answer, Errno};
 
-/// Counts the users of an object.
+/// Number of users of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Uses(Arc<AtomicUsize>);
 
-/// One use; it ends when this is dropped.
+/// One use, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Use(Arc<AtomicUsize>);
 
 impl Uses {
-    /// One more.
+    /// Begins a use.
     pub(crate) fn begin(&self) -> Use {
         self.0.fetch_add(1, Ordering::Relaxed);
         Use(self.0.clone())
     }
 
-    /// Fails while there are users.
+    /// Returns FI_EBUSY if there are users.
     pub(crate) fn check_none(&self) -> Answer {
         if self.0.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Errno(FI_EBUSY)) }
     }

@@ -1,5 +1,5 @@
-//! Address vectors: addresses of peers, and the numbers by which operations name them. Table and map alike: the number is
-//! the index.
+//! Address vectors: addresses of peers, and the numbers by which operations refer to them. In both types,
+//! table and map, the number is the index.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::lock;
 use super::uses::Uses;
 
-/// The most addresses there are.
+/// Largest number of addresses.
 const MOST: usize = 1 << 20;
 
 #[derive(Default)]
 struct State {
     entries: Vec<Option<SocketAddr>>,
     free: Vec<usize>,
-    /// The first number of each address, and how many it has: the same may be inserted again.
+    /// Numbers of each address. The same address may be inserted several times; the first number is the one
+    /// reported.
     numbers: HashMap<SocketAddr, Vec<u64>>,
 }
 
@@ -24,13 +25,14 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Vector {
     pub(crate) uses: Uses,
-    /// Grows with each change.
+    /// Version, which grows with each change.
     version: AtomicU64,
     state: Mutex<State>,
 }
 
 impl Vector {
-    /// The number of a new entry; `None` if the vector is full, or nobody can be sent to there.
+    /// Inserts an address and returns its number. Returns `None` if the vector is full, or if the address
+    /// cannot be a destination.
     pub(crate) fn insert(&self, address: SocketAddr) -> Option<u64> {
         if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
             return None;
@@ -50,7 +52,7 @@ impl Vector {
         Some(index as u64)
     }
 
-    /// Takes an entry out; false if there is none.
+    /// Removes an entry. Returns false if there is none.
     pub(crate) fn remove(&self, number: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(index) = usize::try_from(number).ok().filter(|index| *index < state.entries.len()) else {
@@ -68,24 +70,24 @@ impl Vector {
         true
     }
 
-    /// What was looked up stays true as long as this does not change.
+    /// Returns the version. Results of lookups stay valid as long as it does not change.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The address of an entry.
+    /// Returns the address of an entry.
     pub(crate) fn address(&self, number: u64) -> Option<SocketAddr> {
         let state = lock(&self.state);
         state.entries.get(usize::try_from(number).ok()?).copied().flatten()
     }
 
-    /// The number of an address: the first that it was inserted under.
+    /// Returns the number of an address: the first one under which it was inserted.
     pub(crate) fn number(&self, address: SocketAddr) -> Option<u64> {
         lock(&self.state).numbers.get(&canonical(address)).and_then(|numbers| numbers.first().copied())
     }
 }
 
-/// Whatever does not tell one peer from another left out.
+/// Returns the address without the fields that do not distinguish peers.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())
 }

@@ -1,7 +1,8 @@
-//! Waiting for a queue or a counter: threads that sleep in a call, and a file descriptor for those that poll.
+//! Waiting for a queue or a counter: threads that sleep in a call, and a file descriptor for applications
+//! that poll.
 //!
-//! The descriptor is readable once something has come since it was armed. Arming and coming happen under the lock of what
-//! is waited for, so that nothing comes unnoticed in between.
+//! The descriptor becomes readable once an event occurs after it was armed. Arming and events happen under
+//! the lock of the queue or counter, so no event between them is missed.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,22 +18,23 @@ use crate::abi::eq::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOMEM, FI_ENOSYS};
 use crate::guard::{Answer, Errno, refused};
 
-/// How a queue may be waited for.
+/// Wait object of a queue or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Object {
-    /// Not by descriptor.
+    /// Waiting by descriptor is not possible.
     None,
-    /// However we like.
+    /// The provider chooses.
     Unspecified,
-    /// By descriptor.
+    /// A file descriptor.
     Descriptor,
 }
 
 impl Object {
-    /// From an attribute.
+    /// Converts the attribute of a queue or counter.
     ///
     /// # Errors
-    /// FI_ENOSYS for kinds that we do not have.
+    ///
+    /// Returns FI_ENOSYS for kinds that the provider does not support, and FI_EINVAL for unknown ones.
     pub(crate) fn of(wait_obj: u32) -> Answer<Self> {
         match wait_obj {
             FI_WAIT_NONE => Ok(Object::None),
@@ -45,7 +47,7 @@ impl Object {
         }
     }
 
-    /// As C has it.
+    /// Returns the value in C.
     pub(crate) fn number(self) -> u32 {
         match self {
             Object::None => FI_WAIT_NONE,
@@ -55,20 +57,20 @@ impl Object {
     }
 }
 
-/// Who is to be told of the next that comes. Belongs under the lock.
+/// Waiters to notify of the next event. Guarded by the lock of the queue or counter.
 #[derive(Debug, Default)]
 pub(crate) struct Arming {
-    /// Those who poll the descriptor.
+    /// True if the descriptor is armed.
     armed: bool,
     pub(super) sleepers: usize,
-    /// Who sleeps at a device.
+    /// Thread that sleeps at a device.
     away: Option<Away>,
-    /// `signal` was called while nobody slept: the next sleep ends at once.
+    /// True if `signal` was called while no thread slept. Then the next sleep ends at once.
     signalled: bool,
 }
 
 impl Arming {
-    /// Whether a signal has come that ended no sleep. It is told once.
+    /// Returns true, once, if a signal has ended no sleep.
     pub(crate) fn take_signal(&mut self) -> bool {
         std::mem::take(&mut self.signalled)
     }
@@ -81,32 +83,35 @@ struct Away {
     device: Device,
 }
 
-/// What stands beside the lock.
+/// Waiting state outside of the lock.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     object: Object,
     pub(super) descriptor: Option<OwnedFd>,
     condition: Condvar,
-    /// Grows with each call of `signal`.
+    /// Number of calls of `signal`.
     signals: AtomicU64,
-    /// Grows when there may be another place to sleep at.
+    /// Number of changes after which another place to sleep may be better.
     changes: AtomicU64,
 }
 
-/// Why sleeping ended.
+/// Reason for the end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Something may have come.
+    /// An event may have occurred.
     Perhaps,
     /// `signal` was called.
     Signalled,
-    /// The time is over.
+    /// The deadline has passed.
     TooLate,
 }
 
 impl Waiting {
+    /// Makes the waiting state.
+    ///
     /// # Errors
-    /// FI_ENOMEM without a descriptor.
+    ///
+    /// Returns FI_ENOMEM if no file descriptor is available.
     pub(crate) fn new(object: Object) -> Answer<Self> {
         let descriptor = match object {
             Object::None => None,
@@ -123,10 +128,11 @@ impl Waiting {
         self.object
     }
 
-    /// The descriptor's number, for `FI_GETWAIT`.
+    /// Returns the number of the descriptor, for `FI_GETWAIT`.
     ///
     /// # Errors
-    /// FI_ENOSYS where there is none.
+    ///
+    /// Returns FI_ENOSYS if there is no descriptor.
     pub(crate) fn descriptor(&self) -> Answer<i32> {
         self.descriptor
             .as_ref()
@@ -134,7 +140,7 @@ impl Waiting {
             .ok_or_else(|| refused(FI_ENOSYS, "what was opened without a descriptor is asked for it"))
     }
 
-    /// The next that comes makes the descriptor readable; until then it is not.
+    /// Arms the descriptor: it is not readable until the next event.
     pub(crate) fn arm(&self, arming: &mut Arming) {
         if let Some(descriptor) = &self.descriptor {
             let mut count = [0; 8];
@@ -143,7 +149,7 @@ impl Waiting {
         }
     }
 
-    /// Something has come.
+    /// Notifies all waiters of an event.
     pub(crate) fn notify(&self, arming: &mut Arming) {
         if arming.armed {
             arming.armed = false;
@@ -154,7 +160,7 @@ impl Waiting {
         if arming.sleepers > 0 {
             self.condition.notify_all();
         }
-        // Who brings himself something is awake.
+        // A thread that caused the event itself is awake.
         if let Some(away) = &arming.away
             && away.thread != thread::current().id()
         {
@@ -162,26 +168,28 @@ impl Waiting {
         }
     }
 
-    /// Ends the sleep of all that sleep now; if nobody does, the next sleep, for who is about to sleep cannot be told from who is not.
+    /// Ends the sleep of all sleeping threads. If none sleeps, it ends the next sleep, because a thread may
+    /// be just about to sleep.
     pub(crate) fn signal(&self, arming: &mut Arming) {
         self.signals.fetch_add(1, Ordering::Relaxed);
         arming.signalled = arming.sleepers == 0 && arming.away.is_none();
         self.notify(arming);
     }
 
-    /// A signal has ended a sleep that it was not meant for: it ends the next.
+    /// Keeps a signal for the next sleep, because it has ended a sleep that it was not meant for.
     pub(crate) fn signal_again(&self, arming: &mut Arming) {
         arming.signalled = true;
     }
 
-    /// Who sleeps at a device is to look for another place.
+    /// Makes a thread that sleeps at a device look for another place to sleep.
     pub(crate) fn move_on(&self, arming: &mut Arming) {
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.notify(arming);
     }
 
-    /// Sleeps at `device`, looking after it, until something comes, of which `is_there` tells without a lock; at most until
-    /// `deadline`, and no longer than `nap`. `None`: that is no place to sleep at, or another thread sleeps there.
+    /// Sleeps at `device` and drives it until an event occurs, which `is_there` detects without a lock.
+    /// Sleeps at most until `deadline`, and no longer than `nap`. Returns `None` if the device cannot be
+    /// used, or if another thread sleeps there.
     pub(crate) fn sleep_at<T: AsMut<Arming>>(
         &self,
         device: &Device,
@@ -207,18 +215,18 @@ impl Waiting {
             arming.away = Some(Away { thread: thread::current().id(), device: device.clone() });
             count()
         };
-        // What came before others knew of this sleep is seen now, and what comes later ends it.
+        // Events before the sleep was published are detected by the first check. Later events end the sleep.
         let waited = device.wait_until(left, || (is_there() || count() != before).then_some(()));
         (*lock(guarded)).as_mut().away = None;
         waited.ok().map(|_| self.since(before.0))
     }
 
-    /// What has happened since there were so many signals.
+    /// Returns the reason for a wake-up, given the number of signals before the sleep.
     fn since(&self, signals: u64) -> Woken {
         if self.signals.load(Ordering::Relaxed) == signals { Woken::Perhaps } else { Woken::Signalled }
     }
 
-    /// Sleeps until something comes; at most until `deadline`, and no longer than `nap`.
+    /// Sleeps until an event occurs, at most until `deadline`, and no longer than `nap`.
     pub(crate) fn sleep<'a, T: AsMut<Arming>>(
         &self,
         mut held: MutexGuard<'a, T>,
@@ -242,12 +250,12 @@ impl Waiting {
     }
 }
 
-/// How long to sleep: until the deadline, at most for `nap`.
+/// Returns the time to sleep: until the deadline, at most `nap`.
 fn left(deadline: Option<Instant>, nap: Duration) -> Duration {
     deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap))
 }
 
-/// The deadline of a timeout in milliseconds; negative: none.
+/// Returns the deadline of a timeout in milliseconds; `None` if the timeout is negative.
 pub(crate) fn deadline(timeout_ms: i32) -> Option<Instant> {
     let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis)?;
     Instant::now().checked_add(timeout)

@@ -1,4 +1,4 @@
-//! A client of the provider, in the manner of an application: everything goes through the C tables.
+//! A client of the provider that behaves like an application: all calls go through the C tables.
 #![allow(
     unsafe_code,
     dead_code,
@@ -23,10 +23,10 @@ pub use pathweave_fi::abi::fabric::*;
 pub use pathweave_fi::abi::tagged::*;
 pub use pathweave_fi::abi::version;
 
-/// As long as anything may take on a busy machine.
+/// Longest time that any operation may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The environment of all tests of a program: unprotected on loopback, few paths.
+/// Sets the environment of all tests of a program: unprotected on loopback, with few paths.
 pub fn environment() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -46,10 +46,10 @@ pub fn environment() {
     });
 }
 
-/// Set in a process that is not to copy between processes.
+/// Variable that is set in a process that must not copy between processes.
 const NO_COPIES: &str = "PATHWEAVE_TEST_NO_COPIES";
 
-/// From now on the kernel refuses this process to copy from and to others, as a container may.
+/// Makes the kernel reject copies from and to other processes from now on, as a container may.
 pub fn forbid_copies() {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let is =
@@ -57,7 +57,7 @@ pub fn forbid_copies() {
     let ends = |with| step(libc::BPF_RET | libc::BPF_K, 0, 0, with);
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     let mut filter = [
-        // The number of the call.
+        // Number of the system call.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         is(libc::SYS_process_vm_readv, 1),
         ends(refused),
@@ -66,20 +66,20 @@ pub fn forbid_copies() {
         ends(libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter of the length said, for all threads.
+    // SAFETY: a filter of the given length, for all threads.
     let (locked, set) = unsafe {
         let locked = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
         (locked, libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program))
     };
     assert_eq!((locked, set), (0, 0), "{}", std::io::Error::last_os_error());
-    // SAFETY: asks for no bytes.
+    // SAFETY: the call copies no bytes.
     let copied = unsafe { libc::process_vm_readv(libc::getpid(), ptr::null(), 0, ptr::null(), 0, 0) };
     assert_eq!((copied, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EPERM)));
 }
 
-/// Runs all other tests of this program in processes of their own that do not share memory, that share it but cannot copy
-/// from each other, and that leave the device to its thread.
+/// Runs all other tests of this program again in separate processes, in three modes: without shared memory,
+/// with shared memory but without copies between processes, and with a thread that drives the device.
 pub fn again_in_other_ways() {
     let ways = [("PATHWEAVE_SHARED_MEMORY", "off"), (NO_COPIES, "1"), ("PATHWEAVE_PROGRESS", "thread")];
     for way in ways {
@@ -87,12 +87,12 @@ pub fn again_in_other_ways() {
     }
 }
 
-/// The same in processes that cannot copy from each other alone.
+/// Runs all other tests of this program again in separate processes that cannot copy from each other.
 pub fn again_without_copies() {
     again(&["--skip", "again_without_copies"], (NO_COPIES, "1"));
 }
 
-/// Runs tests of this program in a process of its own.
+/// Runs tests of this program in a separate process.
 pub fn again(arguments: &[&str], (variable, value): (&str, &str)) {
     let mut again = Command::new(std::env::current_exe().unwrap());
     let output = again.args(arguments).env(variable, value).output().unwrap();
@@ -101,20 +101,20 @@ pub fn again(arguments: &[&str], (variable, value): (&str, &str)) {
     assert!(output.status.success(), "{variable}={value}: {text}{errors}");
 }
 
-/// What a call returned, as a result.
+/// Converts the return value of a call to a result.
 pub fn check(what: isize) -> Result<isize, i32> {
     if what < 0 { Err(-what as i32) } else { Ok(what) }
 }
 
-/// Hints for the capabilities.
+/// Calls `getinfo` with hints for these capabilities.
 pub fn getinfo(caps: u64) -> Result<*mut Info, i32> {
     getinfo_of(caps, FI_SOCKADDR_IN)
 }
 
-/// The same for a family of addresses.
+/// Calls `getinfo` with hints for these capabilities and an address family.
 fn getinfo_of(caps: u64, addr_format: u32) -> Result<*mut Info, i32> {
     environment();
-    // SAFETY: zero is a good value of every field.
+    // SAFETY: zero is valid for every field.
     let mut hints: Info = unsafe { std::mem::zeroed() };
     hints.caps = caps;
     hints.addr_format = addr_format;
@@ -131,7 +131,7 @@ pub fn getinfo_with(hints: &Info) -> Result<*mut Info, i32> {
     check(answer as isize).map(|_| info)
 }
 
-/// A fabric, a domain and what hangs on it.
+/// A fabric, a domain and the objects of the domain.
 pub struct Node {
     pub fabric: *mut FidFabric,
     pub domain: *mut FidDomain,
@@ -141,11 +141,11 @@ pub struct Node {
     pub info: *mut Info,
 }
 
-/// How a node is opened.
+/// Options for opening a node.
 #[derive(Clone, Copy)]
 pub struct Options {
     pub caps: u64,
-    /// What the domain is opened for, where that is less than the endpoint.
+    /// Capabilities with which the domain is opened, if they are fewer than the endpoint's.
     pub domain_caps: Option<u64>,
     pub cq_flags: u64,
     pub wait_obj: u32,
@@ -172,7 +172,7 @@ impl Node {
         Node::with(Options::default(), |_| ())
     }
 
-    /// `bind` is called before the endpoint is enabled.
+    /// Opens a node. `bind` is called before the endpoint is enabled.
     pub fn with(options: Options, bind: impl FnOnce(&Node)) -> Self {
         let info = getinfo_of(options.caps, options.addr_format).expect("an offer");
         // SAFETY: the arguments are those of libfabric's calls.
@@ -223,19 +223,19 @@ impl Node {
         }
     }
 
-    /// Its address, as bytes.
+    /// Returns the endpoint's address as bytes.
     pub fn name(&self) -> [u8; 16] {
         let (mut name, mut len) = ([0; 16], 16);
-        // SAFETY: as many bytes as the length says.
+        // SAFETY: the buffer has as many bytes as the length says.
         unsafe { ok(((*(*self.ep).cm).getname)(self.ep.cast(), name.as_mut_ptr().cast(), &mut len)) };
         assert_eq!(len, 16);
         name
     }
 
-    /// Takes an address into the vector.
+    /// Inserts an address into the vector.
     pub fn insert(&self, name: &[u8; 16]) -> u64 {
         let mut number = 0;
-        // SAFETY: one address, one number.
+        // SAFETY: one address and one number.
         let count = unsafe {
             ((*(*self.av).ops).insert)(self.av, name.as_ptr().cast(), 1, &mut number, 0, null_mut())
         };
@@ -243,13 +243,13 @@ impl Node {
         number
     }
 
-    /// Repeats what the endpoint has no room for, making progress as applications do.
+    /// Repeats a call while the endpoint has no room, and makes progress as applications do.
     pub fn retry(&self, mut call: impl FnMut() -> isize) -> Result<(), i32> {
         let start = Instant::now();
         loop {
             match check(call()) {
                 Err(FI_EAGAIN) if start.elapsed() < PATIENCE => {
-                    // SAFETY: no room is needed for no entries.
+                    // SAFETY: reading no entries needs no room.
                     unsafe { ((*(*self.cq).ops).read)(self.cq, null_mut(), 0) };
                 }
                 Err(error) => return Err(error),
@@ -323,7 +323,7 @@ impl Node {
         self.retry(call).unwrap();
     }
 
-    /// trecvmsg with flags: PEEK, CLAIM, DISCARD.
+    /// Calls trecvmsg with flags: PEEK, CLAIM, DISCARD.
     pub fn look(
         &self,
         from: u64,
@@ -349,13 +349,13 @@ impl Node {
     }
 
     pub fn cancel(&self, context: usize) {
-        // SAFETY: an endpoint.
+        // SAFETY: an open endpoint.
         unsafe { ((*(*self.ep).ops).cancel)(self.ep.cast(), context as *mut c_void) };
     }
 
-    /// One look: an entry and its source, or an error entry.
+    /// Polls once. Returns an entry and its source, or an error entry.
     pub fn poll(&self) -> Option<Result<(CqTaggedEntry, u64), CqErrEntry>> {
-        // SAFETY: zero is a good value of every field; room for one.
+        // SAFETY: zero is valid for every field, and there is room for one entry.
         unsafe {
             let (mut entry, mut source) = (std::mem::zeroed::<CqTaggedEntry>(), 0);
             match check(((*(*self.cq).ops).readfrom)(self.cq, (&raw mut entry).cast(), 1, &mut source)) {
@@ -372,7 +372,7 @@ impl Node {
         }
     }
 
-    /// The next entry of either kind.
+    /// Waits for the next entry of either kind.
     pub fn next(&self) -> Result<(CqTaggedEntry, u64), CqErrEntry> {
         let start = Instant::now();
         loop {
@@ -384,17 +384,17 @@ impl Node {
         }
     }
 
-    /// The next entry, which is no error.
+    /// Waits for the next entry, which must not be an error.
     pub fn done(&self) -> CqTaggedEntry {
         self.next().unwrap_or_else(|error| panic!("an error entry: {error:?}")).0
     }
 
-    /// The next entry, which is an error.
+    /// Waits for the next entry, which must be an error.
     pub fn failed(&self) -> CqErrEntry {
         self.next().expect_err("an error entry")
     }
 
-    /// Nothing comes for a while.
+    /// Returns true if no entry arrives for a while.
     pub fn is_silent(&self) -> bool {
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(100) {
@@ -405,7 +405,7 @@ impl Node {
         true
     }
 
-    /// Registers memory with all rights.
+    /// Registers memory with these access rights.
     pub fn register(&self, bytes: &mut [u8], key: u64, access: u64) -> Result<*mut FidMr, i32> {
         let mut mr = null_mut();
         // SAFETY: tests keep the bytes until the region is closed.
@@ -461,10 +461,10 @@ impl Node {
     }
 }
 
-/// Closes anything.
+/// Closes any object.
 pub fn close<T>(fid: *mut T) -> i32 {
     let fid: *mut Fid = fid.cast();
-    // SAFETY: begins with a fid, and is not used again.
+    // SAFETY: the object begins with a fid, and is not used again.
     unsafe { ((*(*fid).ops).close)(fid) }
 }
 
@@ -481,9 +481,9 @@ impl Drop for Node {
     }
 }
 
-/// As libfabric frees what getinfo returns: the hardware by its own table, and all else with `free`.
+/// Frees an answer of getinfo as libfabric does: the hardware through its own table, all else with `free`.
 pub fn free_info(mut info: *mut Info) {
-    // SAFETY: the list is whole, and not used again.
+    // SAFETY: the list is complete, and is not used again.
     unsafe {
         while !info.is_null() {
             let next = (*info).next;
@@ -514,11 +514,11 @@ pub fn ok(answer: i32) {
     assert!(answer >= 0, "a call returned {answer}");
 }
 
-/// Two nodes that know each other.
+/// Two nodes that know each other's address.
 pub struct Pair {
     pub near: Node,
     pub far: Node,
-    /// `far` as `near` numbers it, and the other way round.
+    /// Number of `far` at `near`, and below the number of `near` at `far`.
     pub to_far: u64,
     pub to_near: u64,
 }
@@ -534,12 +534,12 @@ impl Pair {
     }
 }
 
-/// A node that another thread uses: endpoints are for any thread.
+/// A node that another thread uses. Endpoints may be used by any thread.
 pub struct Anywhere<'a>(pub &'a Node);
-// SAFETY: FI_THREAD_SAFE.
+// SAFETY: the endpoint is opened with FI_THREAD_SAFE.
 unsafe impl Send for Anywhere<'_> {}
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that depend on position and seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -551,13 +551,13 @@ pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Another view of memory that an operation fills.
+/// Returns another view of memory that an operation fills.
 pub fn slot(bytes: &mut Vec<u8>) -> &'static mut [u8] {
     // SAFETY: tests keep the vector until the completion.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// The body of another process: an endpoint that says its name, and receives until it is killed.
+/// Body of another process: an endpoint that prints its name, and receives until it is killed.
 pub fn receive_for_ever() {
     let node = Node::new();
     let name: Vec<String> = node.name().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -572,11 +572,12 @@ pub fn receive_for_ever() {
     }
 }
 
-/// Starts the test `a_process_that_receives` of this program, with variables of its own; it and its name.
+/// Starts the test `a_process_that_receives` of this program with these variables. Returns the process and
+/// the name of its endpoint.
 pub fn other_process(variables: &[(&str, &str)]) -> (std::process::Child, [u8; 16]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "a_process_that_receives", "--nocapture"]);
-    // It sets that itself, unless it is to be at an address.
+    // The process sets the variable itself, unless an address is given.
     command.env_remove("PATHWEAVE_IFACE");
     command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();

@@ -7,36 +7,36 @@ use std::ptr::null_mut;
 use crate::client::*;
 use crate::script::Form;
 
-/// An address as libfabric names endpoints by it.
+/// Returns the name of an endpoint at this address, in libfabric's form.
 pub(crate) fn name_of(address: IpAddr, port: u16) -> Vec<u8> {
     let (family, ip) = match address {
         IpAddr::V4(ip) => (libc::AF_INET, [&ip.octets()[..], &[0; 8]].concat()),
-        // Flow information before it, and the scope behind it.
+        // Flow information comes before the address, and the scope after it.
         IpAddr::V6(ip) => (libc::AF_INET6, [&[0; 4], &ip.octets()[..], &[0; 4]].concat()),
     };
     [&(family as u16).to_ne_bytes()[..], &port.to_be_bytes(), &ip].concat()
 }
 
-/// The name of a node, of either family.
+/// Returns the name of a node, of either family.
 pub(crate) fn name(node: &Node) -> Vec<u8> {
     let (mut name, mut len) = (vec![0; 64], 64);
-    // SAFETY: as many bytes as the length says.
+    // SAFETY: the buffer has as many bytes as the length says.
     unsafe { ok(((*(*node.ep).cm).getname)(node.ep.cast(), name.as_mut_ptr().cast(), &mut len)) };
     name.truncate(len);
     name
 }
 
-/// Takes a name into the vector.
+/// Inserts a name into the vector.
 pub(crate) fn insert(node: &Node, name: &[u8]) -> u64 {
     let mut number = 0;
-    // SAFETY: one address, one number.
+    // SAFETY: one address and one number.
     let count =
         unsafe { ((*(*node.av).ops).insert)(node.av, name.as_ptr().cast(), 1, &mut number, 0, null_mut()) };
     assert_eq!(count, 1);
     number
 }
 
-/// The place that bytes go to.
+/// Destination of bytes.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     Plain,
@@ -44,7 +44,7 @@ pub(crate) enum Target {
     Memory { at: u64, key: u64 },
 }
 
-/// Sends or writes bytes in any form. They stay until the completion, or are copied.
+/// Sends or writes bytes in any form. They stay valid until the completion, or are copied.
 pub(crate) fn send(
     node: &Node,
     to: u64,
@@ -56,7 +56,7 @@ pub(crate) fn send(
 ) {
     let (ep, from, len) = (node.ep.cast(), bytes.as_ptr().cast::<c_void>(), bytes.len());
     let (none, context) = (null_mut(), context as *mut c_void);
-    // SAFETY: an endpoint; the caller keeps the bytes.
+    // SAFETY: an open endpoint; the caller keeps the bytes.
     let call = || unsafe {
         let (msg, tagged, rma) = (&*(*node.ep).msg, &*(*node.ep).tagged, &*(*node.ep).rma);
         match (target, form) {
@@ -89,7 +89,7 @@ pub(crate) fn inject(node: &Node, to: u64, tag: u64, bytes: &[u8]) {
     send(node, to, Target::Tagged(tag), Form::Injected, bytes, 0, 0);
 }
 
-/// Adds to a word; its value before goes to `before`.
+/// Adds to a word. The previous value goes to `before`.
 pub(crate) fn add(
     node: &Node,
     to: u64,
@@ -100,7 +100,7 @@ pub(crate) fn add(
 ) {
     let (ep, from, none) = (node.ep.cast(), amount.as_ptr().cast(), null_mut());
     let (into, context) = (before.map(<[u8]>::as_mut_ptr), context as *mut c_void);
-    // SAFETY: an endpoint; the caller keeps the bytes.
+    // SAFETY: an open endpoint; the caller keeps the bytes.
     let call = || unsafe {
         let atomic = &*(*node.ep).atomic;
         match into {

@@ -1,4 +1,4 @@
-//! An end in a process of its own, which posts what the script says, and compares every entry and every byte.
+//! One endpoint in a separate process. It executes the script, and compares every entry and every byte.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -11,19 +11,19 @@ use crate::play::{Play, is_end};
 use crate::script::{BOARD_BYTES, Batch, End, Fate, SHELF_BYTES, WORDS};
 use crate::wire::Family;
 
-/// The port of both ends, the same after each start.
+/// Port of both endpoints, the same after each restart.
 pub(crate) const PORT: u16 = 18_500;
-/// Keys of the memory that is open to the other end.
+/// Keys of the memory that is open to the other endpoint.
 pub(crate) const BOARD: u64 = 1;
 pub(crate) const SHELF: u64 = 2;
 pub(crate) const WORD: u64 = 3;
 /// Longest time of a batch.
 pub(crate) const LONGEST_BATCH: Duration = Duration::from_secs(60);
-/// Time in which a greeting is answered; then another is sent.
+/// Time after which an unanswered greeting is sent again.
 const ANSWER: Duration = Duration::from_secs(3);
-/// In places, until something is written there.
+/// Byte value of memory that has not been written.
 pub(crate) const UNTOUCHED: u8 = 0xee;
-/// In tags: which start of the far end a message is of, and greetings.
+/// Fields of tags: the restart count of the far endpoint, and the kinds of greetings.
 const START_SHIFT: u32 = 32;
 const GREETING: u64 = 1 << 60;
 const ANSWERED: u64 = 1 << 61;
@@ -31,25 +31,25 @@ const PARTING: u64 = 1 << 62;
 /// Contexts of greetings.
 const HEARD: usize = 1;
 const SAID: usize = 2;
-/// Messages that are injected right before an endpoint is closed.
+/// Number of messages that are injected right before an endpoint is closed.
 const PARTING_MESSAGES: usize = 5;
 
-/// Memory of this program that is in RAM, in KiB.
+/// Returns the resident memory of this process, KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it tells of RAM");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// The turn of an end to greet the other.
+/// Order in which the two endpoints greet each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     First,
-    /// Once it has heard the other.
+    /// The endpoint answers after it has received the other's greeting.
     Second,
 }
 
-/// The greeting of an end.
+/// State of an endpoint's greeting.
 #[derive(Clone, Copy, Debug)]
 enum Said {
     NotYet,
@@ -58,7 +58,7 @@ enum Said {
     Sent(Instant),
 }
 
-/// Words from the test that has started this process, and to it.
+/// Orders from the test that started this process.
 pub(crate) struct Orders(pub(crate) Receiver<Vec<String>>);
 
 impl Orders {
@@ -81,25 +81,25 @@ impl Orders {
     }
 }
 
-/// An endpoint, its memory, and the model of what peers have done to it.
+/// An endpoint, its memory, and a model of its peers' operations on the memory.
 pub(crate) struct Endpoint {
     pub(crate) node: Node,
     pub(crate) end: End,
     pub(crate) other: u64,
     pub(crate) seed: u64,
     eager: usize,
-    /// Starts of the far end.
+    /// Number of restarts of the far endpoint.
     start: u64,
     board: Vec<u8>,
     pub(crate) expected_board: Vec<u8>,
     _shelf: Vec<u8>,
     words: Box<[u64; WORDS]>,
-    /// Sums at this end, and at the other.
+    /// Sums at this endpoint, and at the other one.
     pub(crate) sums: [[u64; WORDS]; 2],
     regions: [*mut FidMr; 3],
 }
 
-/// Bytes of the shelf of an end.
+/// Returns the content of an endpoint's shelf, the memory that its peer reads.
 pub(crate) fn shelf(seed: u64, end: End) -> Vec<u8> {
     pattern(SHELF_BYTES, seed << 1 | end as u64)
 }
@@ -117,7 +117,7 @@ impl Endpoint {
         let all = FI_REMOTE_READ | FI_REMOTE_WRITE;
         let (mut board, mut shelf) = (vec![UNTOUCHED; BOARD_BYTES], shelf(seed, end));
         let words = Box::new([0; WORDS]);
-        // SAFETY: the words stay where they are as long as the endpoint.
+        // SAFETY: the words stay in place as long as the endpoint.
         let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_ptr() as *mut u8, 8 * WORDS) };
         let regions = [
             node.register(slot(&mut board), BOARD, all).unwrap(),
@@ -146,7 +146,7 @@ impl Endpoint {
         self.start << START_SHIFT | class
     }
 
-    /// The board, as peers have written it until now.
+    /// Returns a part of the board, the memory that the peer writes, in its current state.
     pub(crate) fn board(&self, at: usize, len: usize) -> Vec<u8> {
         let place = &self.board[at..at + len];
         // SAFETY: bytes within the board, which the provider writes.
@@ -158,7 +158,7 @@ impl Endpoint {
         unsafe { self.words.as_ptr().add(word).read_volatile() }
     }
 
-    /// Meets another start of the other end.
+    /// Exchanges greetings with a new start of the other endpoint.
     fn greet(&mut self, start: u64, turn: Turn) {
         self.start = start;
         let (hello, answer) = (GREETING | start, ANSWERED | start);
@@ -172,7 +172,7 @@ impl Endpoint {
             match said {
                 Said::NotYet if is_heard => said = Said::Due,
                 Said::Sent(_) if is_heard => break,
-                // The start before may have taken it with it.
+                // The previous start may have received the greeting.
                 Said::Sent(at) if turn == Turn::First && at.elapsed() > ANSWER => said = Said::Due,
                 _ => {}
             }
@@ -190,13 +190,13 @@ impl Endpoint {
                     assert_eq!((entry.tag, &heard[..]), (other, &b"greeting"[..]));
                     is_heard = true;
                 }
-                // The last writes of the start before.
+                // These are the last writes of the previous start.
                 Some(Ok((entry, _))) if start > 0 && entry.flags & FI_REMOTE_WRITE != 0 => {}
                 Some(Ok((entry, _))) => {
                     assert_eq!(entry.op_context as usize, SAID, "{entry:?}");
                     said = Said::Sent(Instant::now());
                 }
-                // The connection with the start before ends, and with it what was said, or injected.
+                // The connection with the previous start ends, and its sends and injected messages fail.
                 Some(Err(error)) => {
                     assert!(start > 0 && is_end(error.err), "{error:?}");
                     if !error.op_context.is_null() {
@@ -206,13 +206,13 @@ impl Endpoint {
                 }
             }
         }
-        // The other end knows nothing of what was.
+        // The new start knows nothing of the previous state.
         self.words.fill(0);
         self.sums = [[0; WORDS]; 2];
         self.expected_board = self.board(0, BOARD_BYTES);
     }
 
-    /// Looks for an entry, and lets others have the core if there is none.
+    /// Polls for an entry, and yields the core if there is none.
     pub(crate) fn look(&self) -> Option<Result<(CqTaggedEntry, u64), CqErrEntry>> {
         for _ in 0..50 {
             let found = self.node.poll();
@@ -221,7 +221,7 @@ impl Endpoint {
             }
             std::thread::yield_now();
         }
-        // The thread of the provider takes over.
+        // The provider's thread takes over.
         std::thread::sleep(Duration::from_millis(1));
         self.node.poll()
     }
@@ -242,7 +242,7 @@ impl Endpoint {
         self.close();
     }
 
-    /// Receives what the other end has injected before it closed.
+    /// Receives the messages that the other endpoint injected before it closed.
     fn see_off(self) {
         let mut places: Vec<Vec<u8>> = (0..PARTING_MESSAGES).map(|number| vec![0; 100 * number]).collect();
         for (number, place) in places.iter_mut().enumerate() {
@@ -259,9 +259,9 @@ impl Endpoint {
     }
 }
 
-/// Does what it is told until it is told no more.
+/// Executes orders until there are no more.
 pub(crate) fn obey(end: End) {
-    // At once: what unwinds frees memory that the provider still sends from.
+    // Exits at once, because unwinding would free memory that the provider still sends from.
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         say(panic);
@@ -274,7 +274,7 @@ pub(crate) fn obey(end: End) {
         let the = |endpoint: &mut Option<Endpoint>| endpoint.take().expect("it is open");
         match (words[0].as_str(), &mut endpoint) {
             ("set", _) => {
-                // SAFETY: nothing that reads it is open.
+                // SAFETY: no object that reads the variable is open.
                 unsafe { std::env::set_var(&words[1], &words[2]) }
                 continue;
             }

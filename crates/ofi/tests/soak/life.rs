@@ -1,4 +1,4 @@
-//! A life: two ends for a while, of which a seed says everything.
+//! One test run of two endpoints, defined completely by a seed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -14,20 +14,21 @@ use crate::pair::Process;
 use crate::script::{End, Fate, draw};
 use crate::wire::Family;
 
-/// Schemes whose windows fall to a thousandth of a packet, as they were published: a packet in a thousand round trips.
+/// Schemes whose windows, as published, shrink to a thousandth of a packet: they send one packet in a
+/// thousand round trips.
 const SLOW: [&str; 2] = ["swift-published", "reflex-swift-published"];
-/// Longest packet on a narrow wire: those of acknowledgements and of short messages pass.
+/// Largest packet on a narrow wire, bytes. Acknowledgements and short messages pass.
 const NARROW: usize = 600;
-/// Longest time for which an end stands still, or the wire is cut.
+/// Longest time for which an endpoint is stopped, or the wire is cut.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
-/// Names of the schemes that the provider runs.
+/// Returns the names of the schemes that the provider supports.
 pub(crate) fn schemes() -> Vec<&'static str> {
     let all = pathweave_policy::schemes().iter();
     all.filter(|info| (info.make)().service == Service::Connection).map(|info| info.name).collect()
 }
 
-/// When a life ends.
+/// End of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Length {
     Batches(u64),
@@ -44,9 +45,9 @@ pub(crate) struct Tally {
     pub(crate) stops: u64,
     pub(crate) restarts: u64,
     pub(crate) crashes: u64,
-    /// The longest batches, with their seeds.
+    /// Slowest batches, with their seeds and schemes.
     pub(crate) slowest: Vec<(Duration, u64, &'static str)>,
-    /// Lives that went wrong.
+    /// Failed runs.
     pub(crate) wrong: Vec<String>,
 }
 
@@ -61,7 +62,7 @@ impl Tally {
         );
     }
 
-    /// Panics if anything went wrong, or if the network did not do all it can.
+    /// Panics if a run failed, or if some kind of network fault has not occurred.
     #[track_caller]
     pub(crate) fn check(&self, world: &World) {
         assert!(self.wrong.is_empty(), "{} of {} lives: {:#?}", self.wrong.len(), self.lives, self.wrong);
@@ -72,7 +73,7 @@ impl Tally {
     }
 }
 
-/// Two ends for a while.
+/// A run of two endpoints.
 #[derive(Debug)]
 pub(crate) struct Life {
     seed: u64,
@@ -81,16 +82,17 @@ pub(crate) struct Life {
     family: Family,
     faults: Faults,
     latest: Duration,
-    /// `PATHWEAVE_EAGER`
+    /// Value of `PATHWEAVE_EAGER`.
     eager: usize,
-    /// `PATHWEAVE_PROGRESS` of both ends
+    /// Value of `PATHWEAVE_PROGRESS` at both endpoints.
     progress: [&'static str; 2],
     paths: u32,
     rng: Rng,
 }
 
 impl Life {
-    /// The life of a seed: consecutive seeds have all schemes one after the other, each with another protection than the last.
+    /// Returns the run of a seed. Consecutive seeds use all schemes in turn, each with another protection
+    /// than before.
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::for_component(seed, "chaos", 0);
         let of_seed = schemes();
@@ -123,7 +125,8 @@ impl Life {
         }
     }
 
-    /// Lives; the memory of the end that lives on, in KiB. What goes wrong is told, and the caller goes on with new processes.
+    /// Executes the run. Returns the memory of the near endpoint's process, KiB. A failure is recorded, and
+    /// the caller continues with new processes.
     pub(crate) fn run(mut self, world: &mut World, tally: &mut Tally, length: Length) -> u64 {
         let context = format!("{self:?}");
         tally.lives += 1;
@@ -185,7 +188,7 @@ impl Life {
         self.part(world)
     }
 
-    /// One end closes with messages under way, which the other receives.
+    /// One endpoint closes with messages in flight, and the other one receives them.
     fn part(&mut self, world: &mut World) -> u64 {
         let words = if self.rng.chance(0.5) { ["part", "seeoff"] } else { ["seeoff", "part"] };
         world.near.tell(words[0]);
@@ -220,9 +223,10 @@ impl Life {
         process.has("open");
     }
 
-    /// The ends meet, one of them the first to speak.
+    /// Makes the endpoints greet each other, one of them first.
     fn greet(&mut self, world: &mut World, start: u64) {
-        // The near end knows nothing of another start of the far one until it is spoken to, or has waited for it in vain.
+        // The near endpoint learns of a restart of the far one only when it receives a message from it, or
+        // when an operation fails.
         let words =
             if start == 0 && self.rng.chance(0.5) { ["first", "second"] } else { ["second", "first"] };
         world.far.tell(&format!("greet {start} {}", words[1]));
@@ -231,7 +235,7 @@ impl Life {
         world.near.has("greet");
     }
 
-    /// The far end dies without a word, and another takes its place.
+    /// Kills the far endpoint, and starts another one in its place.
     fn start_again(&mut self, world: &mut World, start: u64, word: Option<&str>) {
         world.far.signal(libc::SIGKILL);
         if word.is_some() {
@@ -249,7 +253,7 @@ impl Life {
         world.near.has("greet");
     }
 
-    /// An event while requests are under way.
+    /// Causes an event while requests are in flight.
     fn disturb(&mut self, world: &mut World, tally: &mut Tally) {
         let most = if self.rng.chance(0.1) { LONGEST_STOP } else { Duration::from_millis(50) };
         let time = most.mul_f64(self.rng.unit_f64());

@@ -1,8 +1,9 @@
-//! Chaos over the provider: two processes exchange random messages, WRITEs, READs and atomics through libfabric's interface, over a wire
-//! that loses, repeats, delays, damages, cuts and replays packets, while it fails and an end is stopped, starts again or dies. Every
-//! entry and every byte is compared with a model. Networks of its own need root.
+//! Chaos test of the provider. Two processes exchange random messages, WRITEs, READs and atomics through
+//! libfabric's interface. The wire between them loses, repeats, delays, damages, truncates and replays
+//! packets. It also fails, and an endpoint is stopped, restarted or killed. Every entry and every byte is
+//! compared with a model. The network namespaces need root.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was done.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // Prints skipped tests and statistics.
 #![allow(unsafe_code, reason = "calls C tables, and makes networks")]
 
 mod calls;
@@ -24,12 +25,12 @@ use pair::Process;
 use script::End;
 use wire::{Host, Wire};
 
-/// Lives before memory is looked at: allocators and sockets fill their caches.
+/// Number of runs before memory is measured, while allocators and sockets fill their caches.
 const WARM_UP: usize = 5;
-/// Most by which the memory of the end that lives on may grow from the first half to the second, in KiB.
+/// Largest growth of the near process's memory from the first half to the second, KiB.
 const GROWTH_KIB: u64 = 8 << 10;
 
-/// Two hosts, the wire between them, and the end that lives on from life to life.
+/// Two hosts, the wire between them, and the near process, which survives from run to run.
 pub(crate) struct World {
     pub(crate) hosts: [Host; 2],
     pub(crate) wire: Wire,
@@ -39,8 +40,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Makes it. Without root the test runs again as the root of a namespace of users; where that is not allowed, it is skipped, which
-    /// is said.
+    /// Makes the hosts and processes. Without root, the test runs again as root of a user namespace. If that
+    /// is not allowed, it prints a message and is skipped.
     fn new(test: &str) -> Option<World> {
         let hosts = match End::BOTH.map(Host::new) {
             [Ok(near), Ok(far)] => [near, far],
@@ -72,7 +73,7 @@ impl Drop for World {
     }
 }
 
-/// Set where a test runs again as the root of a namespace of users.
+/// Variable that is set if a test runs again as root of a user namespace.
 const AGAIN: &str = "PATHWEAVE_TEST_AGAIN";
 
 fn as_own_root(program: &str) -> Command {
@@ -85,14 +86,14 @@ fn is_possible_as_own_root() -> bool {
     as_own_root("true").output().is_ok_and(|done| done.status.success())
 }
 
-/// The process of an end.
+/// Body of the process of an endpoint.
 #[test]
 #[ignore = "started by other tests of this file"]
 fn one_end() {
     match std::env::var("PATHWEAVE_TEST_END").as_deref() {
         Ok("Near") => end::obey(End::Near),
         Ok("Far") => end::obey(End::Far),
-        // All ignored tests are run.
+        // Without the variable, somebody runs all ignored tests.
         _ => {}
     }
 }
@@ -101,7 +102,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// The middle one: leaks stay, peaks do not.
+/// Returns the median, because leaks stay and peaks do not.
 fn median(looks: &[u64]) -> u64 {
     let mut looks = looks.to_vec();
     looks.sort_unstable();
@@ -112,7 +113,7 @@ fn median(looks: &[u64]) -> u64 {
 fn every_byte_arrives_over_a_hostile_wire_for_a_while() {
     let Some(mut world) = World::new("every_byte_arrives_over_a_hostile_wire_for_a_while") else { return };
     let mut tally = Tally::default();
-    // A few schemes, all protections and both families.
+    // These seeds cover a few schemes, all protections and both families.
     let seeds: Vec<u64> = (0..4).map(|life| life * (schemes().len() as u64 / 4 + 1)).collect();
     for seed in &seeds {
         Life::new(*seed).run(&mut world, &mut tally, Length::Batches(6));

@@ -1,4 +1,4 @@
-//! Two processes on the hosts of a wire, each with an end, and what they are told.
+//! Two processes on the hosts of a wire, each with an endpoint, and their orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use crate::script::End;
 use crate::wire::Host;
 
-/// Longest time of an order: longer than an end itself waits, which says more.
+/// Longest time of an order. It is longer than the limit of an endpoint itself, whose error is more precise.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A process with an end.
+/// A process with an endpoint.
 pub(crate) struct Process {
     child: Child,
     said: Receiver<String>,
@@ -28,9 +28,9 @@ impl Process {
             .args(["--ignored", "--exact", "one_end", "--nocapture"])
             .env("PATHWEAVE_TEST_END", format!("{end:?}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Set before the first order, or the tests' defaults would hold.
+        // These are set before the first order; otherwise the defaults of the tests would apply.
         command.env("PATHWEAVE_ADDRESS", "0.0.0.0").env("PATHWEAVE_PROTECTION", "encrypt");
-        // SAFETY: a system call.
+        // SAFETY: the closure makes one system call.
         unsafe {
             command.pre_exec(move || match libc::setns(network, libc::CLONE_NEWNET) {
                 0 => Ok(()),
@@ -58,7 +58,7 @@ impl Process {
         }
     }
 
-    /// Waits until an order is carried out; the memory of the process in KiB.
+    /// Waits until an order is executed. Returns the memory of the process, KiB.
     pub(crate) fn has(&mut self, order: &str) -> u64 {
         let begin = format!("says {order} ");
         loop {
@@ -77,7 +77,7 @@ impl Process {
         }
     }
 
-    /// The last of what it has said.
+    /// Returns the last output of the process.
     fn rest(&mut self) -> String {
         std::iter::from_fn(|| self.said.recv_timeout(Duration::from_millis(500)).ok())
             .collect::<Vec<_>>()
@@ -85,7 +85,7 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: i32) {
-        // SAFETY: a child that was not waited for.
+        // SAFETY: a child process that was not waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 }

@@ -1,4 +1,5 @@
-//! A batch as an end plays it: posts its requests and receives, and compares every entry and every byte with the script.
+//! Execution of a batch by one endpoint: posts its requests and receives, and compares every entry and every
+//! byte with the script.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::TryRecvError;
@@ -11,37 +12,37 @@ use crate::client::*;
 use crate::end::{BOARD, Endpoint, LONGEST_BATCH, Orders, SHELF, UNTOUCHED, WORD, shelf};
 use crate::script::{BOARD_BYTES, Batch, Class, End, Fate, Source, Step, Verb};
 
-/// Bytes behind a place that must stay as they are.
+/// Number of bytes after a place that must stay unchanged.
 const MARGIN: usize = 16;
-/// In contexts: receives.
+/// Bit of contexts that marks receives.
 const RECEIVE: u64 = 1 << 15;
 
-/// The errors by which requests end with their connection.
+/// Returns true for an error with which requests end when their connection ends.
 pub(crate) fn is_end(errno: i32) -> bool {
     [FI_ECONNRESET, FI_ETIMEDOUT, FI_ECONNREFUSED].contains(&errno)
 }
 
-/// A batch that is being played.
+/// A batch in execution.
 pub(crate) struct Play<'a> {
     at: &'a mut Endpoint,
     batch: &'a Batch,
     begun: Instant,
-    /// Bytes of own requests, and places of receives, by number.
+    /// Bytes of own requests by number, and in `places` the memory of receives.
     own: Vec<Vec<u8>>,
     places: Vec<Vec<u8>>,
-    /// Contexts and data whose entries are to come.
+    /// Contexts whose entries are expected, and in `data_left` the immediate data.
     left: BTreeSet<u64>,
     data_left: BTreeSet<u64>,
-    /// Requests of this end that may have an entry of their failure.
+    /// Number of requests of this endpoint that have an entry only if they fail.
     injected: usize,
-    /// Sums before, of those that fetch them.
+    /// Fetched sums, by request.
     fetched: Vec<u64>,
-    /// Requests of the other end whose writes are compared.
+    /// Number of requests of the other endpoint whose writes have been compared.
     compared: usize,
 }
 
 impl<'a> Play<'a> {
-    /// Plays a batch to its end.
+    /// Executes a batch to its end.
     pub(crate) fn run(at: &'a mut Endpoint, batch: &'a Batch, orders: &Orders) {
         let mut play = Play::new(at, batch);
         let steps = &batch.steps[play.at.end as usize];
@@ -55,7 +56,7 @@ impl<'a> Play<'a> {
             }
         }
         if batch.fate == Fate::Crash {
-            // From now on the other end may start again, which knows nothing of this batch.
+            // From now on, the other endpoint may restart; then it knows nothing of this batch.
             Orders::say("posted 0");
         }
         let mut is_lost = false;
@@ -172,7 +173,7 @@ impl<'a> Play<'a> {
         };
         calls::send(node, to, target, op.form, bytes, data, context);
         if !op.form.has_entry() {
-            // They were copied.
+            // The bytes of an injected message were copied.
             bytes.fill(UNTOUCHED);
         }
     }
@@ -184,7 +185,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Takes a context off those that are left.
+    /// Removes a context from the expected ones. Returns its step.
     fn step_of(&mut self, context: u64, entry: &dyn std::fmt::Debug) -> Step {
         assert!(
             self.left.remove(&context),
@@ -196,7 +197,7 @@ impl<'a> Play<'a> {
 
     fn failed(&mut self, error: &CqErrEntry) {
         if self.batch.fate == Fate::Crash && error.op_context.is_null() {
-            // What was injected has an entry only if it failed.
+            // An injected request has an entry only if it failed.
             assert!(is_end(error.err) && self.injected > 0, "{error:?}");
             self.injected -= 1;
             return;
@@ -251,7 +252,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Compares the bytes of a message that are here with its own, and all writes before it, which must be in place.
+    /// Compares the bytes of a received message, and of all writes before it, which must be in place.
     fn received(&mut self, index: usize, len: usize) {
         let ops = &self.batch.ops[self.at.end.other() as usize];
         let (op, place) = (&ops[index], &self.places[index]);
@@ -267,7 +268,7 @@ impl<'a> Play<'a> {
         self.compared = self.compared.max(index);
     }
 
-    /// A request of this end has ended well.
+    /// Checks the entry of a successful request of this endpoint.
     fn ended(&mut self, index: usize, entry: &CqTaggedEntry) {
         let op = self.batch.ops[self.at.end as usize][index];
         let bytes = &self.own[index];
@@ -306,7 +307,7 @@ impl<'a> Play<'a> {
         assert!(bytes[read..].iter().all(|byte| *byte == UNTOUCHED), "behind {op:?}");
     }
 
-    /// The other end is gone: nothing will be received any more.
+    /// Cancels all receives, because the other endpoint has ended.
     fn cancel(&self) {
         assert_eq!(self.batch.fate, Fate::Crash);
         for context in self.left.iter().filter(|context| *context & RECEIVE != 0) {
@@ -321,7 +322,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Entries that have not come.
+    /// Describes the entries that have not arrived.
     fn left(&self) -> String {
         let of = |context: &u64| {
             let index = (context & (RECEIVE - 1)) as usize;
@@ -332,7 +333,7 @@ impl<'a> Play<'a> {
         format!("stuck: {left:#?}, data of {:?}", self.data_left)
     }
 
-    /// All memory that the other end can change.
+    /// Compares all memory that the other endpoint can change.
     fn compare(&self) {
         let begun = Instant::now();
         for (word, sum) in self.at.sums[0].iter().enumerate() {

@@ -1,27 +1,28 @@
-//! The script of a batch: requests of both ends, drawn from a seed. Both processes draw the same, so each knows what the other asks for.
+//! Script of a batch: requests of both endpoints, drawn from a seed. Both processes draw the same script, so
+//! each knows the other's requests.
 
 use pathweave_units::Rng;
 
-/// Longest message, in bytes.
+/// Largest message, bytes.
 pub(crate) const LONGEST: u32 = 300_000;
-/// Longest message that may be injected.
+/// Largest message that may be injected, bytes.
 const LONGEST_INJECTED: usize = 1_024;
-/// Requests of an end in a batch.
+/// Number of requests of an endpoint in a batch.
 const AT_A_TIME: u32 = 16;
-/// Most bytes between two places that are written.
+/// Largest distance between two places that are written, bytes.
 const GAP: u32 = 40;
-/// Bytes of the memory that is written, of each end.
+/// Size of each endpoint's memory that is written, bytes.
 pub(crate) const BOARD_BYTES: usize = (AT_A_TIME as usize) * (LONGEST + GAP) as usize;
-/// Bytes of the memory that is read, of each end.
+/// Size of each endpoint's memory that is read, bytes.
 pub(crate) const SHELF_BYTES: usize = LONGEST as usize + 100;
-/// Words that are added to, of each end.
+/// Number of each endpoint's words that are added to.
 pub(crate) const WORDS: usize = 8;
-/// Tags that messages share.
+/// Number of tags that messages share.
 const CLASSES: u32 = 3;
-/// The tag of the last message.
+/// Tag of the last message.
 const LAST_CLASS: u64 = 9;
 
-/// An end of a pair.
+/// An endpoint of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Near,
@@ -39,20 +40,20 @@ impl End {
     }
 }
 
-/// A message's class: those of one class match receives in their order.
+/// Class of a message. Messages of one class match receives in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Plain,
     Tagged(u64),
 }
 
-/// The form of a message or WRITE.
+/// Form of a message or WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Bare,
-    /// With data for the target's completion queue.
+    /// With immediate data for the target's completion queue.
     Data,
-    /// The buffer is free at once, and there is no entry.
+    /// Injected: the buffer is free at once, and there is no entry.
     Injected,
     InjectedData,
 }
@@ -67,7 +68,7 @@ impl Form {
     }
 }
 
-/// The receiver's idea of a message.
+/// Sender that a receive accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Named,
@@ -76,21 +77,21 @@ pub(crate) enum Source {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// A message; its receive has room for so many bytes.
+    /// A message. Its receive has room for this many bytes.
     Message {
         class: Class,
         room: usize,
         from: Source,
     },
-    /// To a place of the board that nothing else of the batch is written to.
+    /// A WRITE to a part of the board that no other request of the batch writes.
     Write {
         at: usize,
     },
-    /// From the shelf.
+    /// A READ from the shelf.
     Read {
         at: usize,
     },
-    /// From the board, what the WRITE of this number has put there.
+    /// A READ from the board of the bytes that the WRITE of this number has written.
     ReadBack {
         of: usize,
         at: usize,
@@ -99,7 +100,7 @@ pub(crate) enum Verb {
         word: usize,
         amount: u64,
     },
-    /// Adds, and gets the sum before.
+    /// Adds to a word, and returns the previous sum.
     Fetch {
         word: usize,
         amount: u64,
@@ -112,25 +113,25 @@ pub(crate) struct Op {
     pub(crate) verb: Verb,
     pub(crate) form: Form,
     pub(crate) len: usize,
-    /// Of its bytes.
+    /// Seed of its bytes.
     pub(crate) salt: u64,
 }
 
-/// The next deed of an end.
+/// Next step of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Posts its request of this number.
+    /// Posts its own request with this number.
     Own(usize),
-    /// Posts the receive of the other end's message of this number.
+    /// Posts the receive of the other endpoint's message with this number.
     Receive(usize),
 }
 
-/// The fate of a batch.
+/// Outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// All of it arrives.
+    /// All requests arrive.
     Whole,
-    /// The far end dies in it.
+    /// The far endpoint is killed during the batch.
     Crash,
 }
 
@@ -139,17 +140,18 @@ pub(crate) enum Fate {
 pub(crate) struct Batch {
     pub(crate) number: u64,
     pub(crate) fate: Fate,
-    /// Of the near end, and of the far one.
+    /// Requests of the near endpoint, and of the far one.
     pub(crate) ops: [Vec<Op>; 2],
     pub(crate) steps: [Vec<Step>; 2],
 }
 
-/// One of a few.
+/// Draws one of a few values.
 pub(crate) fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u32) as usize]
 }
 
-/// A length: small ones as likely as large ones, and those at which the provider changes its ways.
+/// Draws a length. Small lengths are as likely as large ones, and the limits at which the provider changes
+/// its protocol are included.
 fn len(rng: &mut Rng, eager: usize) -> usize {
     if rng.chance(0.2) {
         return draw(
@@ -174,11 +176,12 @@ fn ops(rng: &mut Rng, eager: usize, fate: Fate) -> Vec<Op> {
         let (word, amount) = (rng.below(WORDS as u32) as usize, rng.next_u64() >> 20);
         let verb = match (rng.below(10), last_write) {
             (0..=3, _) => {
-                // What no receive has taken when an end dies would match one of later: a tag is of one start.
+                // A message that no receive has matched when an endpoint is killed would match a later
+                // receive. So each tag belongs to one start.
                 let plain = fate == Fate::Whole && rng.chance(0.3);
                 let tag = u64::from(rng.below(CLASSES));
                 let class = if plain { Class::Plain } else { Class::Tagged(tag) };
-                // At times without room for all of it.
+                // In some cases, the receive lacks room for the whole message.
                 let room = if rng.chance(0.1) { rng.below(len as u32 + 1) as usize } else { len };
                 Verb::Message { class, room, from: draw(rng, &[Source::Named, Source::Anybody]) }
             }
@@ -193,7 +196,7 @@ fn ops(rng: &mut Rng, eager: usize, fate: Fate) -> Vec<Op> {
         };
         match verb {
             Verb::Message { .. } => {}
-            // A WRITE of nothing is one of a byte, so that each has a place of its own.
+            // A WRITE has at least one byte, so that each has a place of its own.
             Verb::Write { .. } => len = len.max(1),
             Verb::Read { .. } | Verb::ReadBack { .. } => (len, form) = (len.max(1), Form::Bare),
             Verb::Add { .. } | Verb::Fetch { .. } => (len, form) = (8, Form::Bare),
@@ -206,13 +209,13 @@ fn ops(rng: &mut Rng, eager: usize, fate: Fate) -> Vec<Op> {
         }
         ops.push(Op { verb, form, len, salt: rng.next_u64() });
     }
-    // All writes before it are in place when it arrives.
+    // All writes before this message are in place when it arrives.
     let verb = Verb::Message { class: Class::Tagged(LAST_CLASS), room: 8, from: Source::Named };
     ops.push(Op { verb, form: Form::Bare, len: 8, salt: rng.next_u64() });
     ops
 }
 
-/// Requests in their order, and receives of each class in the order of sending, mixed.
+/// Mixes requests in their order with receives, whose order within each class is that of sending.
 fn steps(rng: &mut Rng, own: &[Op], other: &[Op]) -> Vec<Step> {
     let mut of_classes: Vec<(Class, Vec<Step>)> = Vec::new();
     for (number, op) in other.iter().enumerate() {
@@ -225,7 +228,7 @@ fn steps(rng: &mut Rng, own: &[Op], other: &[Op]) -> Vec<Step> {
     let mut queues: Vec<Vec<Step>> = of_classes.into_iter().map(|(_, steps)| steps).collect();
     queues.push((0..own.len()).map(Step::Own).collect());
     queues.iter_mut().for_each(|steps| steps.reverse());
-    // Often all receives first or last.
+    // Often all receives come first or last.
     let bias = draw(rng, &[0.0, 0.5, 1.0]);
     let mut mixed = Vec::new();
     while !queues.is_empty() {
@@ -246,7 +249,7 @@ impl Batch {
         Batch { number, fate, ops, steps }
     }
 
-    /// The number that an end's request is known by, at both ends.
+    /// Returns the number of a request, which is the same at both endpoints.
     pub(crate) fn name(&self, index: usize) -> u64 {
         self.number << 16 | index as u64
     }

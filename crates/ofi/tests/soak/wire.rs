@@ -1,4 +1,5 @@
-//! A hostile wire: two hosts, each a network namespace with one interface, and what passes between them treated as the weather has it.
+//! A hostile wire between two hosts. Each host is a network namespace with one interface; a fault model
+//! decides on each packet between them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,13 +19,13 @@ use crate::script::End;
 
 const MTU: &str = "1500";
 const INTERFACE: &str = "wire0";
-/// Longest packet that is read.
+/// Size of the buffer for a packet, bytes.
 const ROOM: usize = 2_048;
 const UDP: u8 = 17;
 /// Bytes of a UDP header.
 const UDP_HEADER: usize = 8;
 
-/// The family of addresses.
+/// Address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
@@ -41,13 +42,13 @@ impl Family {
     }
 }
 
-/// A host: its network, and the end of the wire in it.
+/// A host: its network namespace, and the end of the wire in it.
 pub(crate) struct Host {
     pub(crate) network: File,
     tun: File,
 }
 
-/// `struct ifreq` as TUNSETIFF takes it.
+/// `struct ifreq` as used by TUNSETIFF.
 #[repr(C)]
 struct Request {
     name: [u8; 16],
@@ -60,7 +61,7 @@ fn tun() -> io::Result<File> {
     let mut name = [0; 16];
     name[..INTERFACE.len()].copy_from_slice(INTERFACE.as_bytes());
     let request = Request { name, flags: (libc::IFF_TUN | libc::IFF_NO_PI) as i16, rest: [0; 22] };
-    // SAFETY: a device that makes interfaces, and a request of the right form.
+    // SAFETY: the tun device, and a request of the right form.
     let (made, flagged) = unsafe {
         let made = libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw const request);
         (made, libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK))
@@ -75,11 +76,11 @@ fn ip(arguments: &[&str]) -> io::Result<()> {
 }
 
 impl Host {
-    /// Makes a host, if this process may.
+    /// Makes a host, if this process has the permission.
     pub(crate) fn new(end: End) -> io::Result<Host> {
-        // A network of its own is one of the thread.
+        // A network namespace belongs to a thread.
         let made = std::thread::spawn(move || {
-            // SAFETY: of this thread alone.
+            // SAFETY: the call affects this thread only.
             if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -94,7 +95,7 @@ impl Host {
     }
 }
 
-/// The receiver of a datagram, and the headers before it.
+/// Receiver of a datagram, and the headers before its payload.
 #[derive(Clone, Copy)]
 struct Way {
     to: usize,
@@ -102,7 +103,7 @@ struct Way {
     len: usize,
 }
 
-/// The sum of 16-bit words, folded.
+/// Returns the folded sum of 16-bit words.
 fn sum(bytes: &[u8], start: u32) -> u32 {
     let words =
         bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
@@ -112,7 +113,7 @@ fn sum(bytes: &[u8], start: u32) -> u32 {
 }
 
 impl Way {
-    /// Of a packet, if it is UDP.
+    /// Parses a packet; `None` if it is not UDP.
     fn of(packet: &[u8], to: usize) -> Option<Way> {
         let ip = match packet.first()? >> 4 {
             4 if packet.len() > 28 && packet[0] & 15 == 5 && packet[9] == UDP => 20,
@@ -124,14 +125,14 @@ impl Way {
         Some(Way { to, headers, len })
     }
 
-    /// The packet with these bytes, with lengths and checksums that fit.
+    /// Returns the packet with this payload, with matching lengths and checksums.
     fn packet(mut self, bytes: &[u8], marked: bool) -> Vec<u8> {
         let (ip, udp) = (self.len - UDP_HEADER, (UDP_HEADER + bytes.len()) as u16);
         let headers = &mut self.headers;
         let mark = u8::from(marked);
         let addresses = if ip == 20 {
             headers[2..4].copy_from_slice(&(20 + udp).to_be_bytes());
-            // Capable becomes experienced.
+            // ECN-capable becomes Congestion Experienced.
             headers[1] |= if headers[1] & 3 != 0 { 3 * mark } else { 0 };
             headers[10..12].fill(0);
             let checksum = !(sum(&headers[..20], 0) as u16);
@@ -146,14 +147,14 @@ impl Way {
         headers[ip + 6..ip + 8].fill(0);
         let pseudo = sum(&headers[addresses], u32::from(UDP) + u32::from(udp));
         let checksum = !(sum(bytes, sum(&headers[ip..ip + 8], pseudo)) as u16);
-        // None at all is written as zero.
+        // A checksum of zero means none, so it is written as all ones.
         let checksum = if checksum == 0 { u16::MAX } else { checksum };
         headers[ip + 6..ip + 8].copy_from_slice(&checksum.to_be_bytes());
         [&headers[..self.len], bytes].concat()
     }
 }
 
-/// A packet that is late.
+/// A delayed packet.
 struct Late {
     due: Instant,
     to: usize,
@@ -180,7 +181,7 @@ impl PartialEq for Late {
 
 impl Eq for Late {}
 
-/// The weather, until the next.
+/// The current fault model.
 struct Now {
     weather: Weather<Way>,
     latest: Duration,
@@ -189,7 +190,7 @@ struct Now {
 /// State that a test changes while traffic flows.
 struct Shared {
     now: Mutex<Now>,
-    /// By sender: longer packets are lost, all of them with 0.
+    /// Largest packet that passes, for each sender; 0 loses all packets.
     longest: [AtomicUsize; 2],
     ended: AtomicBool,
 }
@@ -220,21 +221,21 @@ impl Wire {
         Ok(Wire { shared, relay: Some(relay), happened: Happened::default() })
     }
 
-    /// Other weather from now on.
+    /// Replaces the fault model.
     pub(crate) fn change(&mut self, faults: Faults, latest: Duration, seed: u64) {
         let next = Now { weather: Weather::new(faults, seed), latest };
         let before = std::mem::replace(&mut *self.shared.now(), next);
         self.happened += before.weather.happened();
     }
 
-    /// Loses what these ends send, beyond a length.
+    /// Loses the packets of these endpoints that exceed a length.
     pub(crate) fn narrow(&self, ends: &[End], longest: usize) {
         for end in ends {
             self.shared.longest[*end as usize].store(longest, Ordering::Relaxed);
         }
     }
 
-    /// Counts of all packets.
+    /// Returns the counts of all packets.
     pub(crate) fn happened(&self) -> Happened {
         let mut all = self.happened;
         all += self.shared.now().weather.happened();
@@ -251,7 +252,7 @@ impl Drop for Wire {
     }
 }
 
-/// Carries packets until it is told to stop.
+/// Forwards packets until the wire is dropped.
 fn relay(shared: &Shared, mut tuns: [File; 2]) {
     let mut late: BinaryHeap<Reverse<Late>> = BinaryHeap::new();
     let mut room = [0; ROOM];
@@ -259,7 +260,7 @@ fn relay(shared: &Shared, mut tuns: [File; 2]) {
         let now = Instant::now();
         while late.peek().is_some_and(|Reverse(first)| first.due <= now) {
             let Some(Reverse(Late { to, packet, .. })) = late.pop() else { break };
-            // What finds no room is lost.
+            // A packet that finds no room is lost.
             let _ = tuns[to].write(&packet);
         }
         let until = late.peek().map_or(Duration::from_millis(50), |Reverse(first)| first.due - now);
@@ -311,7 +312,7 @@ fn packets_are_put_together_as_they_were() {
     let made = Way::of(&packet, 0).unwrap().packet(&packet[28..], false);
     assert_eq!((sum(&made[..20], 0), made.len()), (0xffff, packet.len()));
     assert_eq!(sum(&made[20..], sum(&made[12..20], u32::from(UDP) + 13)), 0xffff);
-    // Cut short.
+    // The payload is truncated.
     let made = Way::of(&packet, 0).unwrap().packet(&packet[28..30], false);
     assert_eq!((made[3], made[25], sum(&made[..20], 0)), (30, 10, 0xffff));
 }

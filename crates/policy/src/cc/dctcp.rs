@@ -1,7 +1,7 @@
-//! DCTCP (RFC 8257): a window that shrinks by half the share of packets that were marked, once a round trip.
+//! DCTCP (RFC 8257): a window that shrinks by half the fraction of marked packets, once a round trip.
 //!
-//! Windows count packets. Above a bandwidth-delay product the window grows a packet a round trip; below it doubles, as
-//! in slow start, until the first mark.
+//! Windows count packets. Above a bandwidth-delay product the window grows by a packet a round trip. Below it the
+//! window doubles, as in slow start, until the first mark.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -17,16 +17,18 @@ use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sen
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpConfig {
-    /// g: weight of the newest round in the average share of marked packets (RFC 8257, section 4.2: 1/16).
+    /// g: weight of the newest round in the average fraction of marked packets. Default 1/16 (RFC 8257, section 4.2).
     pub gain: f64,
-    /// Packets added a round trip (1). The study of LAPS has 1 Gb/s a round trip instead: about 1.6 packets of 1,000
-    /// bytes at 13 us.
+    /// Packets added per round trip. Default 1. The LAPS study adds 1 Gb/s a round trip instead: about 1.6 packets of
+    /// 1,000 bytes at 13 us.
     pub increase: f64,
-    /// Smallest window, in packets (Linux: 2).
+    /// Smallest window, in packets. Default 2 (Linux).
     pub min_packets: f64,
-    /// Largest window, in bandwidth-delay products. It must hold what waits at the marking threshold, too.
+    /// Largest window, in bandwidth-delay products. Default 8. It must also hold the packets queued at the marking
+    /// threshold.
     pub max_bdp: f64,
-    /// Window at the start: one bandwidth-delay product, as NICs that begin at line rate; Linux has 10 packets.
+    /// Initial window. Default one bandwidth-delay product, as for NICs that begin at line rate; Linux has 10
+    /// packets.
     pub initial: Window,
 }
 
@@ -51,7 +53,7 @@ impl Controls for DctcpConfig {
 impl Adapt for DctcpConfig {}
 
 impl DctcpConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let gain = self.gain > 0.0 && self.gain <= 1.0;
         check(gain, "gain", self.gain, "more than 0, at most 1")?;
@@ -67,20 +69,20 @@ impl DctcpConfig {
     }
 }
 
-/// State of one queue pair. Windows in packets.
+/// State of one queue pair. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     window: f64,
-    /// Up to here the window doubles each round trip.
+    /// Window below which it doubles each round trip.
     slow_start_below: f64,
-    /// alpha: average share of marked packets.
+    /// alpha: average fraction of marked packets.
     marked_share: f64,
-    /// Packets acknowledged in this round, and how many of them were marked.
+    /// Packets acknowledged in this round, and the marked ones among them.
     acked: u32,
     marked: u32,
-    /// The round is over when this one is acknowledged.
+    /// PSN whose acknowledgement ends the round.
     round_end: u64,
-    /// A loss has halved the window in this round.
+    /// True if a loss has halved the window in this round.
     halved: bool,
     next_psn: u64,
     gain: f64,
@@ -101,7 +103,7 @@ impl Dctcp {
         Dctcp {
             window: initial.clamp(config.min_packets, max),
             slow_start_below: bdp.min(max),
-            // RFC 8257, section 3.3: cautious at first.
+            // RFC 8257, section 3.3: a conservative initial value.
             marked_share: 1.0,
             acked: 0,
             marked: 0,
@@ -134,7 +136,7 @@ impl Dctcp {
         }
     }
 
-    /// Section 3.3: once a window of data.
+    /// Updates the average and shrinks the window, once a window of data (section 3.3).
     fn end_round(&mut self) {
         let share = f64::from(self.marked) / f64::from(self.acked);
         self.marked_share += self.gain * (share - self.marked_share);
@@ -168,7 +170,7 @@ impl CongestionControl for Dctcp {
     fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } => self.on_ack(feedback.psn, marked),
-            // Section 3.5: as any TCP, once a window.
+            // Section 3.5: respond as any TCP, once a window.
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } if !self.halved => {
                 self.halved = true;
                 self.shrink(0.5);
@@ -181,7 +183,7 @@ impl CongestionControl for Dctcp {
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         let bits = self.window * self.packet_bytes * 8.0;
         Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64).min(self.line))
     }
@@ -191,7 +193,7 @@ impl CongestionControl for Dctcp {
             bytes: bytes(self.window),
             most_bytes: bytes(self.max),
             base_rtt: self.base_rtt,
-            // It aims at a queue, not at a delay.
+            // DCTCP controls the queue length, not the delay.
             delay_target: self.base_rtt,
         })
     }
@@ -222,7 +224,7 @@ mod tests {
         };
         dctcp.on_feedback(Time::ZERO, &feedback, &mut Host::new(1).cx());
     }
-    /// A round of `packets`, the first `marked` of them marked.
+    /// Acknowledges a round of `packets`, the first `marked` of them marked.
     fn round(dctcp: &mut Dctcp, packets: u64, marked: u64) {
         let first = dctcp.next_psn;
         (dctcp.round_end, dctcp.next_psn) = (first + packets - 1, first + packets);
@@ -238,11 +240,11 @@ mod tests {
         // All marked: the average stays 1, the window halves.
         round(&mut dctcp, 100, 100);
         assert_eq!((dctcp.marked_share, dctcp.window), (1.0, 51.0));
-        // None marked: 15/16 of the average, about a packet more.
+        // None marked: the average falls to 15/16, and the window grows by about a packet.
         round(&mut dctcp, 50, 0);
         assert_eq!(dctcp.marked_share, 0.9375);
         assert!((dctcp.window - 51.97).abs() < 0.01, "{}", dctcp.window);
-        // A quarter marked: the average moves by 1/16 of the way to it.
+        // A quarter marked: the average moves by 1/16 of the difference.
         let before = dctcp.window;
         round(&mut dctcp, 52, 13);
         assert_eq!(dctcp.marked_share, 0.9375 + (0.25 - 0.9375) / 16.0);
@@ -271,7 +273,7 @@ mod tests {
         assert_eq!((dctcp.window, dctcp.slow_start_below), (2.0, 25.5));
     }
 
-    /// A window of several bandwidth-delay products makes a queue, not a rate above the line's.
+    /// A window of several bandwidth-delay products causes a queue, not a rate above the line rate.
     #[test]
     fn the_rate_is_the_lines_at_most() {
         let config = DctcpConfig { initial: Window::Bdp(8.0), ..DctcpConfig::default() };

@@ -1,6 +1,6 @@
-//! DCTCP with a rate in place of the window, as simulators of RDMA have it (HPCC's, and the study of LAPS for PLB): the
-//! rate falls by half the average share of marked packets at the first mark of a round trip, and rises by a constant after
-//! one without marks. A fixed window bounds what is in flight.
+//! DCTCP with a rate instead of the window, as in RDMA simulators (HPCC's, and the LAPS study for PLB). At the first
+//! mark of a round trip the rate falls by half the average fraction of marked packets. After a round trip without
+//! marks it rises by a constant. A fixed window bounds the bytes in flight.
 
 use pathweave_units::{Rate, Time};
 
@@ -16,15 +16,15 @@ use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sen
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpRateConfig {
-    /// g: weight of the newest round in the average share of marked packets. Default 1/256 (CONFIG_DCQCN.txt of the study
-    /// of LAPS, which shares it with DCQCN).
+    /// g: weight of the newest round in the average fraction of marked packets. Default 1/256 (CONFIG_DCQCN.txt of
+    /// the LAPS study, which uses it for DCQCN, too).
     pub gain: f64,
-    /// Added after a round trip without a mark. Default 1 Gb/s (the same file; HPCC's simulator too).
+    /// Rate added after a round trip without a mark. Default 1 Gb/s (the same file, and HPCC's simulator).
     pub increase: Rate,
-    /// The least rate. Default 100 Mb/s (the same file).
+    /// Smallest rate. Default 100 Mb/s (the same file).
     pub min_rate: Rate,
-    /// The most that may be in flight. Default one bandwidth-delay product of the pair; the study has the largest one of
-    /// the fabric.
+    /// Largest amount of data in flight. Default one bandwidth-delay product of the pair of hosts; the study uses the
+    /// largest one of the fabric.
     pub window: Window,
 }
 
@@ -48,7 +48,7 @@ impl Controls for DctcpRateConfig {
 impl Adapt for DctcpRateConfig {}
 
 impl DctcpRateConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let gain = self.gain > 0.0 && self.gain <= 1.0;
         check(gain, "gain", self.gain, "more than 0, at most 1")?;
@@ -62,20 +62,20 @@ impl DctcpRateConfig {
 #[derive(Clone, Debug)]
 pub struct DctcpRate {
     rate: Rate,
-    /// No packet leaves before.
+    /// Time before which no packet leaves.
     next_send: Time,
     line: Rate,
     min: Rate,
     increase: Rate,
     gain: f64,
     window_bytes: u64,
-    /// alpha: average share of marked packets; 1 at first, as if all had been.
+    /// alpha: average fraction of marked packets; initially 1.
     marked_share: f64,
     acked: u32,
     marked: u32,
-    /// The round is over when this one is acknowledged.
+    /// PSN whose acknowledgement ends the round.
     round_end: u64,
-    /// The rate has fallen, and does not change before this one is acknowledged.
+    /// PSN before whose acknowledgement the reduced rate does not change again.
     reduced_until: Option<u64>,
     next_psn: u64,
 }
@@ -158,7 +158,7 @@ mod tests {
     use crate::{Memo, PolicyConfig, SplitConfig};
     use pathweave_units::{Duration, PathId};
 
-    /// A queue pair on a line of 100 Gb/s.
+    /// Returns a queue pair at 100 Gb/s.
     fn control() -> DctcpRate {
         let env = PolicyEnv { line_rate: Rate::from_gbps(100), ..Scenario::steady().env };
         DctcpRate::new(&DctcpRateConfig::default(), &env)
@@ -185,7 +185,7 @@ mod tests {
     fn the_first_mark_of_a_round_halves_and_a_round_without_adds_a_gigabit() {
         let mut control = control();
         control.next_psn = 10;
-        // All marked so far: alpha is 1 and stays 1. The rest of what is in flight changes nothing.
+        // All packets so far were marked, so alpha stays 1. Further marks in flight change nothing.
         ack(&mut control, 0, true);
         assert_eq!((gbps(&control), control.marked_share), (50.0, 1.0));
         (1..10).for_each(|psn| ack(&mut control, psn, true));

@@ -1,14 +1,14 @@
-//! The median of the latest delays, which a single path that is worse than others does not move.
+//! Median of the latest delays. A single path with a longer delay than others does not change it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use pathweave_units::Duration;
 
-/// Most delays remembered.
+/// Largest number of delays stored.
 const MOST: usize = 1_024;
 
-/// The latest delays, and room to sort some.
+/// The latest delays, and a buffer to sort some of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Median {
     latest: VecDeque<Duration>,
@@ -16,8 +16,8 @@ pub(super) struct Median {
 }
 
 impl Median {
-    /// The median of this delay and those before it, `of` in all, or as many as there are. Of an even number it is the lower
-    /// of the two in the middle.
+    /// Adds a delay and returns the median of the latest `of` delays, or of all if there are fewer. Of an even number
+    /// it is the lower of the two middle ones.
     pub(super) fn next(&mut self, delay: Duration, of: usize) -> Duration {
         if self.latest.len() == MOST {
             self.latest.pop_back();

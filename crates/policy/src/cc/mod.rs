@@ -1,7 +1,7 @@
-//! Congestion control: how fast a queue pair may send, whatever path its packets take.
+//! Congestion control: the rate at which a queue pair may send, independent of the paths of its packets.
 //!
-//! Add one: a file with the algorithm, its configuration and its factory; its `mod` line, and one line in the list at the
-//! end of this file.
+//! To add a congestion control: write a file with the algorithm, its configuration and its factory, and add its `mod`
+//! line and one line in the list at the end of this file.
 
 pub mod dcqcn;
 mod dctcp;
@@ -31,45 +31,49 @@ pub use swift::{HopScaling, IncreaseOver, SwiftHops};
 pub use timely::{TimelyParams, TimelyPreset};
 pub use window::Window;
 
-/// The answer to [`CongestionControl::permit`].
+/// Result of [`CongestionControl::permit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// A packet may leave.
     Now,
-    /// Not before this instant, which is later than now.
+    /// No packet may leave before this instant, which is later than now.
     At(Time),
-    /// Not before feedback arrives or a timer fires.
+    /// No packet may leave before feedback arrives or a timer expires.
     Blocked,
 }
 
 /// Rate or window of one direction of one queue pair. Time never runs backwards.
 ///
-/// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
-/// for a [`Policy`](crate::Policy). No method has a body here; [`ignores!`](crate::ignores) supplies empty ones.
+/// Every call passes the random stream of the queue pair and the state shared by the queue pairs of the endpoint
+/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores)
+/// supplies empty ones.
 pub trait CongestionControl {
-    /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
+    /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the
+    /// endpoint.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
-    /// Its queue pair is closed; the last call.
+    /// Called last, when the queue pair closes.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
-    /// May a packet leave? Changes nothing that matters.
+    /// Returns whether a packet may leave. Has no relevant side effect.
     fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit;
-    /// A packet left. What is returned comes back with the feedback on it ([`Memo::cc_half`](crate::Memo::cc_half)), where
-    /// the path picker sees it, too; 0 where nothing is to be kept.
+    /// Commits a packet that left. The returned value comes back with the feedback on the packet
+    /// ([`Memo::cc_half`](crate::Memo::cc_half)), where the path picker can read it, too. 0 if there is nothing to
+    /// store.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32;
-    /// Feedback on a packet.
+    /// Processes feedback on a packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
-    /// The instant of [`CongestionControl::next_timer`] has come.
+    /// Called at the instant of [`CongestionControl::next_timer`].
     fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>);
-    /// When [`CongestionControl::on_timer`] is to be called. `None` where timers are evaluated when looked at.
+    /// Returns the instant at which [`CongestionControl::on_timer`] is to be called; `None` if timers are evaluated
+    /// on use.
     fn next_timer(&self) -> Option<Time>;
-    /// The rate allowed now; `None` where there is no limit.
+    /// Returns the rate allowed now; `None` if there is no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
-    /// The window, for loss recovery that reckons with it; `None` where there is none.
+    /// Returns the window, for loss recovery that depends on it; `None` if there is none.
     fn window(&self) -> Option<SendWindow>;
 }
 
-/// Declares the congestion controls a `split` policy can use, one line each: the name, the module, and in it the state and
-/// the configuration.
+/// Declares the congestion controls that a `split` policy can use, one line each: the name, the module, and the
+/// module's state and configuration types.
 macro_rules! congestion_controls {
     ($( $(#[$doc:meta])* $name:ident($module:ident: $state:ident, $config:ident) ),* $(,)?) => {
         $( pub use $module::{$state, $config}; )*
@@ -86,16 +90,16 @@ macro_rules! congestion_controls {
         pub enum AnyCc { $( $(#[$doc])* $name($state) ),* }
 
         impl CcConfig {
-            /// Each of them by its name here, with its defaults.
+            /// Returns each congestion control by its name in this enum, with its defaults.
             #[cfg(any(test, feature = "testing"))]
             pub fn every() -> alloc::vec::Vec<(&'static str, Self)> {
                 alloc::vec![ $( (stringify!($name), CcConfig::$name(<$config>::default())) ),* ]
             }
-            /// Names the first field that is wrong.
+            /// Returns an error that names the first invalid field.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $( CcConfig::$name(config) => config.validate() ),* }
             }
-            /// Whether it tells its window ([`CongestionControl::window`]).
+            /// Returns true if the congestion control has a window ([`CongestionControl::window`]).
             pub fn has_window(&self) -> bool {
                 let env = PolicyEnv {
                     line_rate: Rate::from_gbps(100),
@@ -108,7 +112,7 @@ macro_rules! congestion_controls {
                 };
                 self.build(&env).window().is_some()
             }
-            /// The congestion control of one queue pair.
+            /// Builds the congestion control of one queue pair.
             pub fn build(&self, env: &PolicyEnv) -> AnyCc {
                 match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)) ),* }
             }
@@ -172,19 +176,21 @@ macro_rules! congestion_controls {
 }
 
 congestion_controls! {
-    /// No congestion control: as fast as the line allows, or a fixed window.
+    /// No congestion control: line rate, or a fixed window.
     None(unlimited: Unlimited, UnlimitedConfig),
     /// DCQCN's reaction point: rate-based, driven by congestion notifications.
     Dcqcn(dcqcn: Dcqcn, DcqcnConfig),
-    /// DCTCP: window-based, driven by the share of marked packets.
+    /// DCTCP: window-based, driven by the fraction of marked packets.
     Dctcp(dctcp: Dctcp, DctcpConfig),
-    /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
+    /// DCTCP with a rate instead of the window, as in RDMA simulators.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
-    /// MSwift: Swift on the median of delays, for packets sprayed over paths; as understood at second hand.
+    /// MSwift: Swift on the median of delays, for packets sprayed over paths. Implemented from a second-hand
+    /// description.
     Mswift(mswift: Mswift, MswiftConfig),
-    /// NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
+    /// NSCC, that of Ultra Ethernet: a window in bytes, driven by delay and marks together.
     Nscc(nscc: Nscc, NsccConfig),
-    /// SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.
+    /// SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks. Implemented from a second-hand
+    /// description.
     Smartt(smartt: Smartt, SmarttConfig),
     /// STrack: window-based, driven by delay and marks together.
     Strack(strack: Strack, StrackConfig),

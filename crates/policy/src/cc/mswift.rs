@@ -1,12 +1,12 @@
-//! MSwift (arXiv 2509.07907), Swift for packets that take many paths, **as understood**: the rules are taken at second hand, from
-//! a description of a port by others, not from the paper's text. Compare directions with it, not digits.
+//! MSwift (arXiv 2509.07907), Swift for packets that take many paths, **as understood**. The rules come from a
+//! second-hand description of a port by others, not from the paper's text. Compare trends with it, not exact values.
 //!
-//! Of packets sprayed over paths one late one tells of its path, not of the network. So Swift's delay is the median of those
-//! of half a window, and the window shrinks only after several acknowledgements in a row whose median is above the target. The
-//! rest is Swift's, marks ignored.
+//! If packets are sprayed over paths, a single late one indicates its path, not the network. The delay given to Swift
+//! is therefore the median over half a window, and the window shrinks only after several acknowledgements in a row
+//! whose median is above the target. Otherwise the rules are those of Swift, without marks.
 //!
-//! Ours, because the description does not say: a median below the target ends the row, a decrease does not, and Swift's own
-//! rule of one decrease a round trip holds beside it.
+//! Our choices, because the description does not specify them: a median below the target ends the row, a decrease
+//! does not, and Swift's rule of one decrease per round trip holds as well.
 
 use alloc::boxed::Box;
 
@@ -29,9 +29,10 @@ use crate::{
 pub struct MswiftConfig {
     /// Parameters of Swift.
     pub swift: SwiftConfig,
-    /// The median is that of the delays of so many windows of packets (0.5), at least one packet and at most 1,024.
+    /// Number of windows of packets over whose delays the median is taken, at least one packet and at most 1,024.
+    /// Default 0.5.
     pub median_windows: f64,
-    /// Acknowledgements in a row over the target before the window shrinks (5; 1: at once).
+    /// Acknowledgements in a row above the target before the window shrinks. Default 5; with 1 it shrinks at once.
     pub patience: u32,
 }
 
@@ -60,7 +61,7 @@ impl Adapt for MswiftConfig {
 }
 
 impl MswiftConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.swift.validate().map_err(|error| error.within("swift"))?;
         let windows = self.median_windows > 0.0 && self.median_windows <= 1e3;
@@ -73,16 +74,16 @@ impl MswiftConfig {
 #[derive(Clone, Debug)]
 pub struct Mswift {
     swift: Swift,
-    // Apart, because most queue pairs have another congestion control.
+    // Boxed, because most queue pairs have another congestion control.
     median: Box<Median>,
-    /// Acknowledgements in a row over the target.
+    /// Acknowledgements in a row above the target.
     row: u32,
     median_windows: f64,
     patience: u32,
 }
 
 impl Mswift {
-    /// The state of one queue pair, with a window of one bandwidth-delay product.
+    /// Creates the state of one queue pair, with a window of one bandwidth-delay product.
     pub fn new(config: &MswiftConfig, env: &PolicyEnv) -> Self {
         Mswift {
             swift: Swift::new(&config.swift, env),
@@ -93,7 +94,8 @@ impl Mswift {
         }
     }
 
-    /// The delay that Swift is told of an acknowledgement that took so long; `None` where it is not told of it.
+    /// Returns the delay that Swift receives for an acknowledgement with this round-trip time; `None` if Swift
+    /// receives nothing.
     fn told(&mut self, rtt: Duration) -> Option<Duration> {
         let median = self.median.next(rtt, (self.median_windows * self.swift.window_packets()) as usize);
         if self.swift.is_over(median) {
@@ -139,8 +141,8 @@ mod tests {
     use crate::{Leg, Memo};
     use pathweave_units::PathId;
 
-    /// 100 packets of 100 ns are a BDP of 10 us; windows from 100 packets on have a target of 19 us. The median is of
-    /// `of` packets of the 101 of the first window.
+    /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us. Windows from 100 packets on have
+    /// a target of 19 us. The median is over the fraction `of` of the first window of 101 packets.
     fn mswift(of: f64) -> Mswift {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
@@ -180,10 +182,10 @@ mod tests {
         for n in 0..4 {
             assert_eq!(ack(&mut mswift, 100 + n, 25), 101.0);
         }
-        // 0.8 x 6 / 25 of it goes.
+        // A decrease by 0.8 x 6 / 25.
         let cut = ack(&mut mswift, 104, 25);
         assert!((cut - 101.0 * (1.0 - 0.8 * 6.0 / 25.0)).abs() < 1e-9, "{cut}");
-        // Once a round trip, which took 25 us.
+        // One decrease per round trip, which took 25 us.
         assert_eq!(ack(&mut mswift, 128, 25), cut);
         assert!(ack(&mut mswift, 129, 25) < cut);
     }
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn late_ones_of_a_few_paths_do_not_count() {
         let mut mswift = mswift(9.5);
-        // Every third is far over the target: no median of nine is.
+        // Every third packet is far above the target, but no median of nine is.
         for n in 0..90 {
             let before = mswift.swift.window_packets();
             let after = ack(&mut mswift, 100 + n, if n % 3 == 2 { 100 } else { 12 });

@@ -1,18 +1,23 @@
-//! SMaRTT (Bonato et al., "SMaRTT-REPS", arXiv 2404.01630), the ancestor of NSCC, **as understood**: the law is taken at second
-//! hand, from a description of a port of it by others, not from the paper's text. Compare directions with it, not digits.
+//! SMaRTT (Bonato et al., "SMaRTT-REPS", arXiv 2404.01630), the ancestor of NSCC, **as understood**. The rules come
+//! from a second-hand description of a port by others, not from the paper's text. Compare trends with it, not exact
+//! values.
 //!
-//! A window in bytes, moved by each acknowledgement of `m` bytes that took `r`; `w` is the window, `T` the target:
+//! The state is a window in bytes. Each acknowledgement of `m` bytes with round-trip time `r` changes it; `w` is the
+//! window, `T` the target. With `fair increase = 0.02 m BDP / w` and `fair decrease = 0.5 m w / BDP`:
 //!
 //! | | `r` below `T` | above |
 //! |---|---|---|
-//! | not marked | grow by `min(m, 2 m m (T - r) / (r w))`, and by the fair step | grow by the fair step, `0.02 m BDP / w` |
-//! | marked, while more than 0.3 are of late | shrink by the fair share, `0.5 m w / BDP` | shrink by `min(m, m (r - T) / r` and the fair share`)` |
+//! | not marked | grow by `min(m, 2 m m (T - r) / (r w)) + fair increase` | grow by the fair increase |
+//! | marked | shrink by the fair decrease | shrink by `min(m, m (r - T) / r + fair decrease)` |
 //!
-//! Where nothing queues for more than a window it grows by `m` an acknowledgement. A trim or a loss takes its bytes from the
-//! window; and *quick adapt*: once a target, if there was one, the window becomes what came through, and what is marked, trimmed
-//! or lost of what was in flight then is ignored.
+//! Marks shrink the window only while more than 0.3 of the recent acknowledgements are marked.
 //!
-//! Ours, because the description does not say: the first and largest window is NSCC's, 1.5 bandwidth-delay products.
+//! If nothing queues for more than a window, the window grows by `m` per acknowledgement. A trim or a loss removes
+//! its bytes from the window. *Quick adapt* checks once per target: after a trim or loss the window becomes the bytes
+//! acknowledged, and marks, trims and losses of data in flight at that time are ignored.
+//!
+//! Our choice, because the description does not specify it: the first and largest window is NSCC's, 1.5
+//! bandwidth-delay products.
 
 use alloc::boxed::Box;
 
@@ -32,25 +37,27 @@ use crate::{
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmarttConfig {
-    /// Target of the round-trip time, in idle ones (1.5); quick adapt looks as often.
+    /// Target of the round-trip time, in idle round-trip times; also the interval of quick adapt. Default 1.5.
     pub rtt_target: f64,
-    /// Packets added for each packet acknowledged in a round trip, times the share of it that is left of the target (2).
+    /// Packets added per acknowledged packet in a round trip, times the relative rest of the target. Default 2.
     pub proportional_increase: f64,
-    /// Bandwidth-delay products added for a window acknowledged without marks (0.02).
+    /// Bandwidth-delay products added per window acknowledged without marks. Default 0.02.
     pub fair_increase: f64,
-    /// Share of the marked bytes that a window of a bandwidth-delay product loses by them (0.5).
+    /// Fraction of the marked bytes that a window of one bandwidth-delay product loses. Default 0.5.
     pub fair_decrease: f64,
-    /// Share of the marked bytes that goes for each share of the round-trip time above the target (1).
+    /// Fraction of the marked bytes that the window loses per relative excess of the round-trip time over the target.
+    /// Default 1.
     pub multiplicative_decrease: f64,
-    /// Packets added for each acknowledged once a window of them has met a delay of at most `fast_delay` (1).
+    /// Packets added per acknowledged packet once a window of them had a queueing delay of at most `fast_delay`.
+    /// Default 1.
     pub fast_increase: f64,
-    /// Up to it nothing queues (1 us, whatever the network).
+    /// Queueing delay up to which nothing counts as queued. Default 1 us, whatever the network.
     pub fast_delay: Duration,
-    /// Weight of the newest acknowledgement in the share of marked ones (0.05).
+    /// Weight of the newest acknowledgement in the fraction of marked ones. Default 0.05.
     pub mark_gain: f64,
-    /// Marks shrink the window only while more than this share of acknowledgements has one (0.3).
+    /// Fraction of marked acknowledgements above which marks shrink the window. Default 0.3.
     pub mark_share: f64,
-    /// Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's).
+    /// Largest window, in bandwidth-delay products; also the first window. Default 1.5 (NSCC).
     pub max_bdp: f64,
 }
 
@@ -87,7 +94,7 @@ impl Adapt for SmarttConfig {
 }
 
 impl SmarttConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let target = self.rtt_target > 1.0 && self.rtt_target <= 1e3;
         check(target, "rtt_target", self.rtt_target, "more than 1, at most 1000 (idle round-trip times)")?;
@@ -108,24 +115,25 @@ impl SmarttConfig {
     }
 }
 
-/// State of one queue pair. Bytes on the wire.
+/// State of one queue pair. Sizes are bytes on the wire.
 #[derive(Clone, Debug)]
 pub struct Smartt {
     window: f64,
     in_flight: u64,
-    /// Average share of marked acknowledgements.
+    /// Average fraction of marked acknowledgements.
     marked_share: f64,
-    /// Bytes acknowledged in a row that met no queue, and the window when the last one did.
+    /// Bytes acknowledged in a row without a queue, and the window at the last one with a queue.
     unqueued: f64,
     window_at_last_queue: f64,
-    /// Quick adapt: bytes acknowledged since the last look, which is over at `look_at`, the first one at zero; whether
-    /// something was trimmed or lost since; bytes of which marks are ignored, and how many of them have come.
+    /// State of quick adapt: bytes acknowledged since the last check; time of the next check, zero before the first;
+    /// whether a packet was trimmed or lost since; number of bytes whose marks are ignored, and how many of them have
+    /// arrived.
     achieved: u64,
     look_at: Time,
     refused: bool,
     to_ignore: u64,
     ignored: u64,
-    // Apart, because it never changes.
+    // Boxed, because it never changes.
     params: Box<Params>,
 }
 
@@ -141,11 +149,11 @@ struct Params {
 }
 
 impl Smartt {
-    /// The state of one queue pair, with its largest window.
+    /// Creates the state of one queue pair, with its largest window.
     pub fn new(config: &SmarttConfig, env: &PolicyEnv) -> Self {
         let (bdp, mtu) = (env.bdp_bytes() as f64, f64::from(env.mtu_wire_bytes));
         let max = (config.max_bdp * bdp).max(mtu);
-        // Of the way that is measured.
+        // Idle round-trip time of the section that is measured.
         let idle = env.measured.base_rtt;
         Smartt {
             window: max,
@@ -170,12 +178,12 @@ impl Smartt {
         }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub fn window_bytes(&self) -> u64 {
         self.window as u64
     }
 
-    /// An acknowledgement of so many bytes; of one that measures nothing only they are taken.
+    /// Processes an acknowledgement of `bytes` bytes. Without a measurement only the bytes count.
     fn on_ack(&mut self, now: Time, bytes: u64, rtt: Option<Duration>, marked: bool) {
         self.achieved += bytes;
         self.note_gone(bytes);
@@ -229,7 +237,7 @@ impl Smartt {
         self.ignored = self.ignored.saturating_add(bytes);
     }
 
-    /// A packet was trimmed, or is lost.
+    /// Processes a packet that was trimmed or lost.
     fn on_refused(&mut self, now: Time, bytes: u64) {
         self.refused = true;
         let ignores = self.ignored < self.to_ignore;
@@ -242,7 +250,8 @@ impl Smartt {
         self.bound();
     }
 
-    /// Quick adapt: whether the window has become what came through. The first look only begins.
+    /// Quick adapt: returns true if the window has been set to the bytes acknowledged. The first check only starts
+    /// the clock.
     fn adapts(&mut self, now: Time) -> bool {
         if now < self.look_at {
             return false;
@@ -289,7 +298,7 @@ impl CongestionControl for Smartt {
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         Some(self.params.line.scale((self.window / self.params.bdp).clamp(1e-6, 1.0)))
     }
     fn window(&self) -> Option<SendWindow> {
@@ -312,8 +321,8 @@ mod tests {
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
-    /// 100 Gb/s and 12 us are 150,000 bytes; packets of 4,000 bytes; the target is 18 us. A window of 100,000 that has just been
-    /// looked at, and every acknowledgement of late was marked.
+    /// 100 Gb/s and 12 us are 150,000 bytes; packets have 4,000 bytes; the target is 18 us. Returns a window of
+    /// 100,000 just after a check, with all recent acknowledgements marked.
     fn smartt() -> Smartt {
         let env = PolicyEnv {
             base_rtt: US(12),
@@ -357,7 +366,7 @@ mod tests {
         for (rtt_us, grown) in [(15, 320.0 * 3.0 / 15.0 + 120.0), (18, 120.0), (40, 120.0)] {
             close(ack(&mut smartt(), 1_001, rtt_us, false), 100_000.0 + grown);
         }
-        // At most a packet a packet: 2 x 4,000 / 4,000 x 0.5 is one.
+        // At most a packet per packet: 2 x 4,000 / 4,000 x 0.5 is one.
         let mut small = smartt();
         small.window = 4_000.0;
         close(ack(&mut small, 1_001, 12, false), 4_000.0 + 4_000.0 + 0.02 * 150_000.0);
@@ -390,7 +399,7 @@ mod tests {
         // 26 packets of 4,000 are more than a window of 100,000.
         let before = (0..26).fold(0.0, |_, _| ack(&mut smartt, 1_001, 13, false));
         close(ack(&mut smartt, 1_001, 13, false), before + 4_000.0);
-        // More than a microsecond is a queue, but not for this one's increase.
+        // More than a microsecond counts as a queue, but not for the increase of this acknowledgement.
         ack(&mut smartt, 1_001, 14, false);
         let queued = smartt.window;
         assert!(ack(&mut smartt, 1_001, 12, false) < queued + 1_000.0);
@@ -401,11 +410,11 @@ mod tests {
         let mut smartt = smartt();
         smartt.in_flight = 60_000;
         close(feed(&mut smartt, 1_001, FeedbackKind::Lost, Duration::ZERO), 96_000.0);
-        // Two packets have come through when it looks, and 48,000 bytes are in flight.
+        // At the check two packets have been acknowledged, and 48,000 bytes are in flight.
         ack(&mut smartt, 1_002, 30, false);
         assert_eq!(ack(&mut smartt, 1_018, 30, false), 8_000.0);
         assert_eq!((smartt.to_ignore, smartt.look_at), (48_000, Time::from_us(1_036)));
-        // Marks and trims of these are ignored, not what is unmarked.
+        // Marks and trims of these bytes are ignored, unmarked acknowledgements are not.
         assert_eq!(ack(&mut smartt, 1_019, 30, true), 8_000.0);
         assert_eq!(feed(&mut smartt, 1_019, FeedbackKind::Lost, Duration::ZERO), 8_000.0);
         assert!(ack(&mut smartt, 1_020, 30, false) > 8_000.0);

@@ -1,16 +1,20 @@
-//! STrack's window (Le et al., "STrack: A Reliable Multipath Transport for AI/ML Clusters", arXiv 2407.15266), as
-//! understood: the law is from second-hand descriptions of the paper, not from its text. Delay says how much is too
-//! much; a mark says that now is the time to do something about it.
+//! STrack's window (Le et al., "STrack: A Reliable Multipath Transport for AI/ML Clusters", arXiv 2407.15266), **as
+//! understood**: the rules come from second-hand descriptions of the paper, not from its text. Delay determines how
+//! much to change the window; a mark determines when to shrink it.
 //!
 //! | | delay below target | up to `high_delay` targets | above |
 //! |---|---|---|---|
-//! | not marked | grow in proportion to what is left of the target (alpha) | hold | grow by a fair step (beta): the queue drains |
-//! | marked | nothing: the congestion is this path's, which the picker leaves | shrink in proportion to the excess (gamma), once a round trip | likewise |
+//! | not marked | grow in proportion to the rest of the target (alpha) | hold | grow by a fair step (beta) |
+//! | marked | no change | shrink in proportion to the excess (gamma), once a round trip | likewise |
 //!
-//! Each round trip adds a small step (eta) whatever the delay. Where something was lost, or the delay is very high, the
-//! window falls to what has been acknowledged since the last check.
+//! An unmarked packet with a long delay means that the queue drains. A mark below the target means that only this
+//! path is congested; the picker leaves it.
 //!
-//! Ours: windows count packets; one that is not filled does not grow; checks are a base round trip and a target apart.
+//! Each round trip adds a small step (eta), whatever the delay. After a loss or a very long delay the window falls to
+//! the packets acknowledged since the last check.
+//!
+//! Our choices: windows count packets; a window that is not filled does not grow; checks are a base round trip plus a
+//! target apart.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -22,40 +26,41 @@ use crate::{
     Want,
 };
 
-/// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes. On another one
-/// they grow with the bandwidth-delay product, as those of NSCC do, which took them over.
+/// Network for which increases are given: 100 Gb/s and 12 us, with a bandwidth-delay product of 150,000 bytes. In
+/// other networks they scale with the bandwidth-delay product, as in NSCC, which adopted them.
 const REFERENCE_BDP_BYTES: f64 = 150_000.0;
 const REFERENCE_TARGET_PS: f64 = 12e6;
 
-/// Parameters of [`Strack`]. Increases are those at 100 Gb/s and a base round-trip time of 12 us; elsewhere they are larger
-/// or smaller by the bandwidth-delay product.
+/// Parameters of [`Strack`]. Increases are given for 100 Gb/s and a base round-trip time of 12 us; in other networks
+/// they scale with the bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrackConfig {
-    /// Target of the queueing delay, in idle round-trip times of the pair of hosts (1). The simulator takes those from the
-    /// topology; real hosts measure them, the delay of hosts included.
+    /// Target of the queueing delay, in idle round-trip times of the pair of hosts. Default 1. The simulator takes
+    /// the round-trip time from the topology; real hosts measure it, the delay of hosts included.
     pub delay_target: f64,
-    /// Unmarked packets that queue for at least this many targets earn `fair_increase` (3; text and table of the paper have
-    /// 2 and 3).
+    /// Queueing delay, in targets, from which unmarked packets earn `fair_increase`. Default 3; text and table of the
+    /// paper have 2 and 3.
     pub high_delay: f64,
-    /// alpha: packets added a round trip while nothing queues (4); in proportion to what is left of the target.
+    /// alpha: packets added per round trip without a queue; below the target in proportion to the rest of it. Default
+    /// 4.
     pub proportional_increase: f64,
-    /// beta: packets added a round trip above `high_delay` (5).
+    /// beta: packets added per round trip above `high_delay`. Default 5.
     pub fair_increase: f64,
-    /// eta: packets added a base round-trip time whatever the delay (0.15).
+    /// eta: packets added per base round-trip time, whatever the delay. Default 0.15.
     pub constant_increase: f64,
-    /// gamma: decrease for each share of the average delay above the target (0.8).
+    /// gamma: decrease per relative excess of the average delay over the target. Default 0.8.
     pub decrease: f64,
-    /// Most of the window that goes at once (0.5).
+    /// Largest decrease at once, as a fraction of the window. Default 0.5.
     pub max_decrease: f64,
-    /// Weight of the newest queueing delay in its average. 0.0125, NSCC's; the paper's is not known to us.
+    /// Weight of the newest queueing delay in its average. Default 0.0125 (NSCC; the paper's value is unknown to us).
     pub delay_gain: f64,
-    /// A queueing delay of this many targets brings the window down to what was acknowledged since the last check, as a loss
-    /// does. 4, NSCC's; the paper's is not known to us.
+    /// Queueing delay, in targets, that reduces the window to the packets acknowledged since the last check, like a
+    /// loss. Default 4 (NSCC; the paper's value is unknown to us).
     pub collapse_delay: f64,
-    /// Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's).
+    /// Largest window, in bandwidth-delay products; also the first window. Default 1.5 (NSCC).
     pub max_bdp: f64,
 }
 
@@ -92,7 +97,7 @@ impl Adapt for StrackConfig {
 }
 
 impl StrackConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
         let thousand = "more than 0, at most 1000";
@@ -113,16 +118,16 @@ impl StrackConfig {
     }
 }
 
-/// State of one queue pair. Windows in packets, times in picoseconds.
+/// State of one queue pair. Windows are in packets, times in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Strack {
     window: f64,
     /// Average queueing delay.
     delay: f64,
     last_decrease: Time,
-    /// The step of each round trip was taken.
+    /// Time at which the step of a round trip was last taken.
     last_step: Time,
-    /// Packets acknowledged since the last check, and whether one was lost or very late; when the next check is.
+    /// Packets acknowledged since the last check; whether one was lost or very late; and the time of the next check.
     achieved: f64,
     severe: bool,
     check_at: Time,
@@ -131,7 +136,7 @@ pub struct Strack {
 
 #[derive(Clone, Copy, Debug)]
 struct Params {
-    /// Of the way that is measured, idle; and that of the whole way.
+    /// Idle round-trip times: of the section that is measured, and of the whole path.
     idle_rtt: f64,
     base_rtt: Duration,
     target: f64,
@@ -150,7 +155,7 @@ struct Params {
 }
 
 impl Strack {
-    /// The state of one queue pair, with its largest window.
+    /// Creates the state of one queue pair, with its largest window.
     pub fn new(config: &StrackConfig, env: &PolicyEnv) -> Self {
         let ps = |span: Duration| span.as_ps() as f64;
         let bdp_bytes = env.bdp_bytes() as f64;
@@ -200,7 +205,7 @@ impl Strack {
         if marked {
             self.shrink(now, delay);
         } else if backlogged {
-            // A window that is not filled is not known to be right.
+            // A window that is not filled may be too large already, so it does not grow.
             self.window += if delay < p.target {
                 p.proportional * (1.0 - delay / p.target) / self.window
             } else if delay >= p.high {
@@ -225,7 +230,8 @@ impl Strack {
         }
     }
 
-    /// Looks at what came through since the last time; whether the window has fallen to it. The first look only begins.
+    /// Checks the packets acknowledged since the last check. Returns true if the window has fallen to them. The first
+    /// check only starts the clock.
     fn collapses(&mut self, now: Time) -> bool {
         let falls = self.check_at > Time::ZERO && self.severe && self.achieved < self.window;
         if falls {
@@ -233,7 +239,7 @@ impl Strack {
             self.last_decrease = now;
             self.bound();
         }
-        // As long as a window takes that waits as long as it should.
+        // The time that a window takes with a queue of exactly the target.
         let target = Duration::from_ps(self.params.target as u64);
         self.check_at = now.saturating_add(self.params.base_rtt).saturating_add(target);
         (self.achieved, self.severe) = (0.0, false);
@@ -249,7 +255,7 @@ impl CongestionControl for Strack {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
     fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
-        // With nothing in flight one always fits: the window is at least a packet.
+        // With nothing in flight a packet always fits, because the window is at least one packet.
         if f64::from(want.inflight_packets) + 1.0 <= self.window { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
@@ -267,7 +273,7 @@ impl CongestionControl for Strack {
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         let share = self.window * self.params.packet_time / self.params.base_rtt.as_ps() as f64;
         Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
     }
@@ -292,8 +298,8 @@ mod tests {
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
-    /// 100 Gb/s and 12 us are 120 packets of 1,250 bytes. Averages follow at once; a window of 100 that has just been
-    /// checked and had its step.
+    /// 100 Gb/s and 12 us are 120 packets of 1,250 bytes. Averages follow at once. Returns a window of 100 packets
+    /// just after a check and a step.
     fn strack() -> Strack {
         let env = PolicyEnv {
             base_rtt: US(12),
@@ -332,7 +338,8 @@ mod tests {
 
     #[test]
     fn unmarked_it_grows_holds_and_grows_again() {
-        // 4 packets for a window of acknowledgements, 2 at half of the target of 12 us, none from there to 36 us, then 5.
+        // 4 packets for a window of acknowledgements, 2 at half of the target of 12 us, none from the target to 36
+        // us, then 5.
         for (queue_us, added) in [(0, 4.0), (6, 2.0), (12, 0.0), (35, 0.0), (36, 5.0), (40, 5.0)] {
             close(ack(&mut strack(), 1_005, queue_us, false), 100.0 + added / 100.0);
         }
@@ -375,7 +382,7 @@ mod tests {
             // The next check is a round trip and a target later.
             assert_eq!((strack.check_at, strack.severe), (Time::from_us(1_044), false));
         }
-        // Neither: it stays, and never falls below a packet.
+        // Neither loss nor long delay: the window stays. It never falls below a packet.
         let mut strack = strack();
         close(ack(&mut strack, 1_020, 20, false), 100.15);
         feed(&mut strack, 1_021, FeedbackKind::Timeout, 0);
@@ -393,7 +400,7 @@ mod tests {
         };
         let p = Strack::new(&StrackConfig::default(), &env).params;
         assert_eq!((p.proportional, p.fair, p.constant), (16.0, 20.0, 0.6));
-        // Half the round trip: half of the target, too.
+        // With half the round-trip time the target is half, too.
         let p = Strack::new(
             &StrackConfig::default(),
             &PolicyEnv { base_rtt: US(6), measured: Leg::with_rtt(US(6)), ..env },

@@ -2,10 +2,10 @@
 //! additive increase below a target delay, multiplicative decrease above it, at most once a round trip; a window below
 //! one packet is paced.
 //!
-//! The delay is that of the fabric, NIC to NIC, which is all an RDMA NIC measures; the paper's second window, for the
-//! receiving host, has no counterpart. The target is the idle round-trip time of the way that is measured plus
-//! `queue_target`, or, with `hop_scaling`, the paper's base and per-hop terms (section 3.2); plus the flow scaling of
-//! section 3.1: small windows, so many flows, get a higher target.
+//! The delay is that of the fabric, NIC to NIC, which is all that an RDMA NIC measures. The paper's second window,
+//! for the receiving host, has no counterpart. The target is the idle round-trip time of the measured section plus
+//! `queue_target`. With `hop_scaling` it is the paper's base and per-hop terms instead (section 3.2). The flow
+//! scaling of section 3.1 is added: small windows, a sign of many flows, get a higher target.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -23,53 +23,55 @@ use crate::{
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwiftConfig {
-    /// Queueing delay allowed to a large window. Under spraying it must cover the spread between paths, or every
-    /// round trip holds a packet above the target. Absent: what 32 full packets take on a port of the host, which is
-    /// the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
+    /// Queueing delay allowed to a large window. With spraying it must cover the spread between paths, or every round
+    /// trip contains a packet above the target. Absent: the time of 32 full packets on a port of the host, the scale
+    /// of random queues at any rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub queue_target: Option<Duration>,
-    /// Makes the target of a base and a term for each hop instead of idle round-trip time and `queue_target`. Absent:
-    /// the latter. Not used where the number of hops is not known, on real hosts.
+    /// Computes the target from a base and a term for each hop, instead of the idle round-trip time and
+    /// `queue_target`. Absent: not used. Also not used if the number of hops is unknown, as on real hosts.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub hop_scaling: Option<HopScaling>,
-    /// fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay allowed to a large
-    /// window (htsim: five times the base target).
+    /// fs_range: largest addition of flow scaling to the target. Absent: four times the queueing delay allowed to a
+    /// large window (htsim: five times the base target).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub scaling_range: Option<Duration>,
-    /// fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range (SIGCOMM 2020: 0.1).
+    /// fs_min_cwnd: window, in packets, at and below which flow scaling adds its full range. Default 0.1 (SIGCOMM
+    /// 2020).
     pub scaling_min_packets: f64,
-    /// fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100).
+    /// fs_max_cwnd: window, in packets, from which flow scaling adds nothing. Default 100 (SIGCOMM 2020).
     pub scaling_max_packets: f64,
-    /// ai: packets added a round trip (SIGCOMM 2020: 1).
+    /// ai: packets added per round trip. Default 1 (SIGCOMM 2020).
     pub increase: f64,
-    /// Which round trip that is, where delays are measured over a part of the way only.
+    /// Round trip in which the window grows by `increase`, if delays are measured over a part of the path only.
+    /// Default "path".
     pub increase_over: IncreaseOver,
-    /// beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8).
+    /// beta: decrease per relative excess of the delay over the target. Default 0.8 (SIGCOMM 2020).
     pub decrease: f64,
-    /// max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5).
+    /// max_mdf: largest decrease at once, as a fraction of the window. Default 0.5 (SIGCOMM 2020).
     pub max_decrease: f64,
-    /// Smallest window, in packets (SIGCOMM 2020: 0.001).
+    /// Smallest window, in packets. Default 0.001 (SIGCOMM 2020).
     pub min_packets: f64,
-    /// The window never falls below what this rate needs over the idle path. Absent: a thousandth of the line. Over a WAN
-    /// of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps: no such floor.
+    /// Rate that the smallest window supports over the idle path. Absent: a thousandth of the line rate. Over a WAN
+    /// of a millisecond `min_packets` is a packet per second, from which no window recovers. 0bps: no such bound.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub min_rate: Option<Rate>,
-    /// Largest window, in bandwidth-delay products; the flow starts with one.
+    /// Largest window, in bandwidth-delay products. Default 2. The flow starts with one bandwidth-delay product.
     pub max_bdp: f64,
 }
 
-/// The round trip in which a window grows by `increase`.
+/// Round trip in which a window grows by `increase`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IncreaseOver {
-    /// That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
-    /// small for seconds.
+    /// The round trip to the peer. Over a WAN this is a packet per millisecond, so a window that was cut on feedback
+    /// of a near switch stays small for seconds.
     #[default]
     Path,
-    /// That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows as fast as
-    /// it shrinks.
+    /// The round trip that is measured. The rate grows as much as that of a flow that ends there, one packet of its
+    /// window per round trip. The window then grows as fast as it shrinks.
     Measured,
 }
 
@@ -79,11 +81,11 @@ pub enum IncreaseOver {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopScaling {
-    /// What every target has. Default 200 ns (Reflex, section II-C).
+    /// Constant part of the target. Default 200 ns (Reflex, section II-C).
     pub base: Duration,
-    /// What each hop adds. Default 1 us (Reflex, section II-C).
+    /// Addition for each hop. Default 1 us (Reflex, section II-C).
     pub per_hop: Duration,
-    /// What counts as a hop. The papers do not say.
+    /// Definition of a hop, which the papers leave open. Default "nodes_rt".
     pub hops: SwiftHops,
 }
 
@@ -93,19 +95,19 @@ impl Default for HopScaling {
     }
 }
 
-/// What counts as a hop of the way there and back.
+/// Definition of a hop on the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SwiftHops {
-    /// Every node visited, the hosts at the ends included: with links of 1 us the only reading whose target lies above
-    /// the idle round-trip time.
+    /// Every node visited, including the hosts at the ends. With links of 1 us this is the only definition whose
+    /// target lies above the idle round-trip time.
     #[default]
     NodesRt,
-    /// Every link, there and back.
+    /// Every link, in both directions.
     LinksRt,
-    /// Every link there.
+    /// Every link in the forward direction.
     LinksFwd,
 }
 
@@ -141,7 +143,7 @@ impl Default for SwiftConfig {
 }
 
 impl SwiftConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let second = Duration::from_ms(1_000);
         if let Some(target) = self.queue_target {
@@ -170,16 +172,16 @@ impl SwiftConfig {
     }
 }
 
-/// Queueing delay allowed by default, in full packets.
+/// Default queueing delay allowed, in full packets.
 const TARGET_PACKETS: u64 = 32;
-/// What flow scaling adds at most by default, in queueing delays allowed.
+/// Default range of flow scaling, in queueing delays allowed.
 const SCALING_TARGETS: u64 = 4;
-/// Share of the line below which no window falls by default, as its inverse.
+/// Default lower bound of the window's rate, as a divisor of the line rate.
 const LEAST_SHARE: u64 = 1_000;
-/// Longest queueing delay it can be told to aim at.
+/// Longest queueing delay that can be configured as the target.
 const LONGEST_TARGET: Duration = Duration::from_ms(999);
 
-/// The queueing delay allowed by default, where a full packet takes so long.
+/// Returns the default queueing delay allowed, for a full packet that takes `packet`.
 fn few_packets(packet: Duration) -> Duration {
     (packet * TARGET_PACKETS).min(LONGEST_TARGET)
 }
@@ -198,9 +200,9 @@ impl Adapt for SwiftConfig {
         HostDelay::InThresholds
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        // How large packets are is not known here; a round trip of the network holds more than a few.
+        // The packet size is unknown here; a network round trip holds more than a few packets.
         let allowed = self.queue_target.unwrap_or(host.network_rtt);
-        // Many flows may queue more in the network; hosts are late by as much whoever sends.
+        // More flows may queue more in the network, but the delay of hosts does not depend on the number of flows.
         self.scaling_range.get_or_insert((allowed * SCALING_TARGETS).min(LONGEST_TARGET));
         self.queue_target = Some((allowed + host.host_delay).min(LONGEST_TARGET));
         self.max_bdp *= host.held_bdps;
@@ -208,11 +210,11 @@ impl Adapt for SwiftConfig {
 }
 
 impl SwiftConfig {
-    /// Queueing delay allowed to a large window, where a full packet takes so long.
+    /// Returns the queueing delay allowed to a large window, for a full packet that takes `packet`.
     fn queue_target(&self, packet: Duration) -> Duration {
         self.queue_target.unwrap_or(few_packets(packet))
     }
-    /// The target without flow scaling.
+    /// Returns the target without flow scaling.
     fn base_target(&self, way: Leg, packet: Duration) -> Duration {
         match &self.hop_scaling {
             Some(hops) if way.links > 0 => hops.target(way),
@@ -224,12 +226,12 @@ impl SwiftConfig {
 /// RETX_RESET_THRESHOLD of the paper, which gives no value.
 const RESET_TIMEOUTS: u32 = 5;
 
-/// State of one queue pair. Times in picoseconds where they enter the law.
+/// State of one queue pair. Times in computations are in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Swift {
-    /// Packets; may be less than one.
+    /// Congestion window in packets; may be less than one.
     cwnd: f64,
-    /// The last round-trip time.
+    /// Last round-trip time.
     rtt: f64,
     last_decrease: Time,
     next_send: Time,
@@ -243,7 +245,7 @@ struct Params {
     packet_time: f64,
     packet_bytes: f64,
     base_rtt: f64,
-    /// Idle, of the way that is measured.
+    /// Idle round-trip time of the section that is measured.
     measured_rtt: f64,
     base_target: f64,
     /// Flow scaling: range, and alpha and beta of section 3.1.
@@ -255,20 +257,21 @@ struct Params {
     max_decrease: f64,
     min: f64,
     max: f64,
-    /// By which the window is spaced after a reset; absent without a least rate: by the last one, as published.
+    /// Round-trip time by which packets are spaced after a reset. `None` without a minimum rate: the last one, as
+    /// published.
     reset_rtt: Option<f64>,
 }
 
 impl Swift {
-    /// The state of one queue pair, with a window of one bandwidth-delay product.
+    /// Creates the state of one queue pair, with a window of one bandwidth-delay product.
     pub fn new(config: &SwiftConfig, env: &PolicyEnv) -> Self {
         let ps = |span: Duration| span.as_ps() as f64;
         let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
         let min_rate = config.min_rate.unwrap_or(Rate::from_bps(env.line_rate.as_bps() / LEAST_SHARE));
         let floor = min_rate.bytes_in(env.base_rtt) as f64 / f64::from(env.mtu_wire_bytes);
         let packet = env.line_rate.time_for(u64::from(env.mtu_wire_bytes));
-        // A flow that ends where the measured way does gains `increase` a window of `bdp / ratio` in a round trip shorter
-        // by the same ratio.
+        // A flow over the measured section only gains `increase` per round trip, with a window and a round-trip time
+        // that are smaller by `ratio`.
         let ratio = ps(env.base_rtt) / ps(env.measured.base_rtt).max(1.0);
         let gain = match config.increase_over {
             IncreaseOver::Path => 1.0,
@@ -279,7 +282,7 @@ impl Swift {
         let range = ps(range);
         let alpha = range / (root(config.scaling_min_packets) - root(config.scaling_max_packets));
         Swift {
-            // To the next packet, and one for the sender's own queue.
+            // Rounded up to the next packet, plus one for the sender's own queue.
             cwnd: bdp + 1.0,
             rtt: ps(env.measured.base_rtt),
             last_decrease: Time::ZERO,
@@ -304,11 +307,11 @@ impl Swift {
             },
         }
     }
-    /// The window, in packets.
+    /// Returns the window, in packets.
     pub fn window_packets(&self) -> f64 {
         self.cwnd
     }
-    /// Whether a round trip of this length is over the target.
+    /// Returns true if this round-trip time is above the target.
     pub(super) fn is_over(&self, rtt: Duration) -> bool {
         rtt.as_ps().max(1) as f64 >= self.target()
     }
@@ -325,9 +328,10 @@ impl Swift {
             self.last_decrease = now;
         }
     }
-    /// Timeouts in a row, without an acknowledgement in between, are what resets the window. They show that the last round-trip time
-    /// is of long ago, so the least window is spaced by the idle one, which makes it the least rate: spaced by that of one late packet, each
-    /// try, of which the network may lose most, would take seconds.
+    /// Counts timeouts in a row, without an acknowledgement in between; several of them reset the window. They show
+    /// that the last round-trip time is outdated, so the smallest window is spaced by the idle one, which gives the
+    /// minimum rate. Spaced by the round-trip time of a late packet, each attempt would take seconds, and the network
+    /// may lose most attempts.
     fn on_timeout(&mut self, now: Time) {
         if self.may_decrease(now) {
             self.timeouts += 1;
@@ -343,7 +347,7 @@ impl Swift {
         self.rtt = (rtt.as_ps() as f64).max(1.0);
         let (target, p) = (self.target(), self.params);
         if self.rtt < target {
-            // A window that is not used is not known to be right.
+            // A window that is not used up may be too large already, so it does not grow.
             if is_used {
                 self.cwnd += if self.cwnd >= 1.0 { p.increase / self.cwnd } else { p.increase };
             }
@@ -361,7 +365,7 @@ impl CongestionControl for Swift {
         if f64::from(want.inflight_packets) + 1.0 <= self.cwnd {
             return Permit::Now;
         }
-        // Less than a packet: one at a time, spaced.
+        // Less than a packet: one packet at a time, spaced.
         if want.inflight_packets > 0 {
             return Permit::Blocked;
         }
@@ -377,8 +381,8 @@ impl CongestionControl for Swift {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
-            // Every packet uses a window below one packet whole. A sender that waits for an answer has nothing else to send then: without
-            // this growth it would stay at the pace of the smallest window for ever.
+            // Each packet uses up a window below one packet. A sender that waits for a reply has nothing else to send
+            // at that time; without growth here it would stay at the pace of the smallest window for ever.
             FeedbackKind::Ack { timed: true, .. } => {
                 self.on_ack(now, feedback.rtt, feedback.backlogged || self.cwnd < 1.0);
             }
@@ -395,7 +399,7 @@ impl CongestionControl for Swift {
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         let share = self.cwnd * self.params.packet_time / self.params.base_rtt;
         Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
     }
@@ -418,7 +422,7 @@ mod tests {
     use crate::{Egress, Memo};
     use pathweave_units::PathId;
 
-    /// 100 packets of 100 ns are a BDP of 10 us.
+    /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us.
     fn swift() -> Swift {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
@@ -433,7 +437,8 @@ mod tests {
         Swift::new(&SwiftConfig { queue_target, scaling_range, ..SwiftConfig::default() }, &env)
     }
 
-    /// A queue pair of Reflex's setting: 200 ns and 1 us a node, over so many links; a BDP of `bdp_us` at 100 Gb/s.
+    /// Returns a queue pair in Reflex's setting: 200 ns and 1 us per node, over `links` links; a BDP of `bdp_us` at
+    /// 100 Gb/s.
     fn over_links(links: u8, bdp_us: u64) -> Swift {
         let config = SwiftConfig {
             hop_scaling: Some(HopScaling::default()),
@@ -454,7 +459,7 @@ mod tests {
 
     #[test]
     fn the_target_counts_the_nodes_of_the_way_that_is_measured() {
-        // Inside a data centre 10 nodes there and back, to its edge 8, to another one 16.
+        // A round trip inside a data centre visits 10 nodes, to its edge 8, to another data centre 16.
         for (links, target_us) in [(4, 10.2), (3, 8.2), (7, 16.2)] {
             assert!((over_links(links, 1_012).target() / 1e6 - target_us).abs() < 1e-9);
         }
@@ -627,7 +632,7 @@ mod tests {
     #[test]
     fn above_it_the_window_shrinks_in_proportion_and_once_a_round_trip() {
         let mut swift = swift();
-        // Target 19 us at a window of 101: 0.8 x 6 / 25 of it goes.
+        // The target is 19 us at a window of 101: a cut by 0.8 x 6 / 25.
         ack(&mut swift, Time::from_us(100), 25);
         assert!((swift.window_packets() - 101.0 * (1.0 - 0.8 * 6.0 / 25.0)).abs() < 1e-9);
         let before = swift.window_packets();
@@ -672,7 +677,8 @@ mod tests {
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(130))); // 20 us / 0.25
     }
 
-    /// One packet was late, then all are lost: 0.1 packets (the floor) a round trip of 10 us, not of that packet's 6 ms.
+    /// One packet was late, then all are lost: 0.1 packets (the minimum) per round trip of 10 us, not of that
+    /// packet's 6 ms.
     #[test]
     fn after_a_reset_the_least_window_is_spaced_by_the_idle_round_trip() {
         let mut swift = swift();
@@ -694,12 +700,13 @@ mod tests {
         let now = Time::from_us(200_000);
         swift.on_sent(now, &sent, &mut Host::new(1).cx());
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(200_100)));
-        // Of what comes after it the round trip counts again.
+        // After an acknowledgement the measured round-trip time counts again.
         ack(&mut swift, Time::from_us(200_500), 500);
         assert_eq!(swift.rtt, 500e6);
     }
 
-    /// A ping-pong: nothing waits when an answer comes. From 0.25 packets a quarter more makes none; a whole packet more does.
+    /// A request-reply pattern: nothing waits when a reply arrives. At 0.25 packets an increase by a quarter would
+    /// not reach one packet; an increase by a whole packet does.
     #[test]
     fn a_window_below_a_packet_grows_though_nothing_waits() {
         let mut swift = swift();

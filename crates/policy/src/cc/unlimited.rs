@@ -13,7 +13,7 @@ use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, Sent, Want};
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnlimitedConfig {
-    /// The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
+    /// Largest amount of data in flight of a queue pair: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
     pub window: Window,
 }
 
@@ -26,7 +26,7 @@ impl Controls for UnlimitedConfig {
 impl Adapt for UnlimitedConfig {}
 
 impl UnlimitedConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.window.validate()
     }
@@ -39,7 +39,7 @@ pub struct Unlimited {
 }
 
 impl Unlimited {
-    /// The state of one queue pair.
+    /// Creates the state of one queue pair.
     pub fn new(config: &UnlimitedConfig, env: &PolicyEnv) -> Self {
         Unlimited { window_bytes: config.window.bytes(env) }
     }

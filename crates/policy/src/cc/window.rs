@@ -1,11 +1,11 @@
-//! A bound on bytes in flight.
+//! Bound on bytes in flight.
 
 use core::fmt;
 
 use crate::error::check;
 use crate::{ConfigError, PolicyEnv, Want};
 
-/// The most a queue pair may have in flight.
+/// Largest amount of data in flight of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -14,14 +14,14 @@ pub enum Window {
     /// No bound.
     #[default]
     Unlimited,
-    /// This many bandwidth-delay products (line rate times idle round-trip time).
+    /// A number of bandwidth-delay products (line rate times idle round-trip time).
     Bdp(f64),
-    /// This many full packets.
+    /// A number of full packets.
     Packets(u32),
 }
 
 impl Window {
-    /// The bound in wire bytes; `u64::MAX` where there is none.
+    /// Returns the bound in wire bytes; `u64::MAX` if there is none.
     pub fn bytes(self, env: &PolicyEnv) -> u64 {
         match self {
             Window::Unlimited => u64::MAX,
@@ -40,7 +40,7 @@ impl Window {
     }
 }
 
-/// Whether the packet fits. With nothing in flight it always does: a window smaller than a packet must slow a
+/// Returns true if the packet fits. With nothing in flight it always does: a window smaller than a packet must slow a
 /// sender down, never stop it.
 #[inline]
 pub(super) fn fits(want: &Want, window_bytes: u64) -> bool {

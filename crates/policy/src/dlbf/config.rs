@@ -12,20 +12,21 @@ use crate::error::check;
 use crate::fluid::{AsFluid, Controls, Fluid, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
-/// Which reading of the paper.
+/// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfVariant {
-    /// As printed: one delay gap for all packets in flight, that of the path just left (equations 1 to 3), and a switch
-    /// for every marked acknowledgement of the path in use.
+    /// The rules as printed. One delay gap, that of the path just left, applies to all packets in flight (equations 1
+    /// to 3). Every marked acknowledgement of the path in use triggers a switch.
     Published,
-    /// The gap of each packet is that of the path it took, so that two quick switches do not hide a slow one; at most
-    /// one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion. A
-    /// path of which nothing is known is measured by the notice while data stays where it is, and used if the answer is
-    /// unmarked: what overtakes has to wait at the receiver for what it overtook, so a switch before the gap is known
-    /// gains nothing and costs the order.
+    /// The rules with four repairs. First, the delay gap of a packet is that of the path it took, so that two
+    /// switches in quick succession do not hide a slow path. Second, there is at most one switch per round-trip time,
+    /// because otherwise marks of unknown paths use up all of them. Third, a timeout counts as congestion. Fourth, a
+    /// path of unknown delay is measured by a notice while data stays on the old path, and is used if the reply is
+    /// unmarked. A switch before the gap is known would gain nothing, because early packets wait at the receiver, and
+    /// would cost the order.
     #[default]
     Repaired,
 }
@@ -39,82 +40,85 @@ impl fmt::Display for DlbfVariant {
     }
 }
 
-/// Whose acknowledgements tell a queue pair of its paths.
+/// Scope of the path state: the queue pairs whose acknowledgements update it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfScope {
-    /// Those of all queue pairs between the two hosts.
+    /// All queue pairs between the two hosts.
     #[default]
     HostPair,
-    /// Its own.
+    /// The queue pair itself.
     QueuePair,
 }
 
-/// What leaves on a new path before its data.
+/// Packets sent on a new path before its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnSwitch {
-    /// Nothing, but data waits until what is on its way on other paths will have arrived before it; a notice where the
-    /// delay of the path is not known (section III-D). Copies would take as long, and their bytes.
+    /// None. Data waits until it can no longer overtake packets in flight on other paths. A notice is sent if the
+    /// delay of the path is unknown (section III-D). Copies would take as long as waiting, and cost their bytes.
     #[default]
     Wait,
-    /// Copies of what would arrive late; a notice where the delay of the path is not known (sections III-C and III-D).
+    /// Copies of the packets that would arrive late, and a notice if the delay of the path is unknown (sections III-C
+    /// and III-D).
     CopiesAndNotices,
-    /// Copies always, by the last delay known of a path or else the least of any: no notices.
+    /// Copies always, and no notices. An unknown delay is taken from the path's last measurement, or else from the
+    /// fastest path.
     Copies,
-    /// Notices where the delay is not known, nothing otherwise: no copies.
+    /// Notices if the delay of the path is unknown, and no copies.
     Notices,
-    /// Nothing.
+    /// None, and data does not wait.
     Nothing,
 }
 
-/// What a marked packet does to the rate.
+/// Effect of a marked packet on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MarkedRate {
-    /// Its notification slows the queue pair as long as the packet's path is used: not if that has been left; and once it
-    /// is left for what marks told, the rate is again what it was before them.
+    /// A congestion notification reduces the rate only while the packet's path is in use. It has no effect if that
+    /// path has been left. If the path is left because of the marks, the rate returns to its value before them.
     #[default]
     OfItsPath,
-    /// Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN enabled").
+    /// A congestion notification reduces the rate, as without DLBF, and the path is left as well (the paper's "DCQCN
+    /// enabled").
     Reduced,
-    /// Its notification does nothing while there is a path to go to that is not known to be congested.
+    /// A congestion notification has no effect while there is another path that is not known to be congested.
     Kept,
 }
 
-/// Parameters of DLBF. The paper gives symbols for its times and no values; these are chosen by what they must outlast,
-/// and results state them.
+/// Parameters of DLBF. The paper gives symbols for its times and no values. The defaults are derived from the time
+/// for which each must hold, and results state them.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DlbfConfig {
-    /// Congestion control. Default: DCQCN with preset `hpcc`, as that of ECMP.
+    /// Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
     pub cc: CcConfig,
-    /// Which reading of the paper: "repaired" (default) or "published".
+    /// Variant of the algorithm: "repaired" (default) or "published".
     pub variant: DlbfVariant,
-    /// T_avail: a path without marks counts as available for this long after its last acknowledgement. Longer than a
-    /// queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay older than a full
-    /// cycle of a queue is not trusted. Default 100 us. The repaired variant takes four round trips of the idle network
-    /// where that is longer: on a slow or wide network no acknowledgement is younger.
+    /// T_avail: time for which a path without marks counts as available after its last acknowledgement. Default 100
+    /// us. This is longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that
+    /// no delay is used after a full cycle of a queue. The repaired variant uses four round trips of the idle network
+    /// if they are longer, because on a slow or wide network no acknowledgement is younger.
     pub available_for: Duration,
-    /// T_unavail: a path counts as congested for this long after its last marked acknowledgement. Default 200 us, twice
-    /// `available_for`; and eight round trips in the same way.
+    /// T_unavail: time for which a path counts as congested after its last marked acknowledgement. Default 200 us,
+    /// twice `available_for`. The repaired variant uses eight round trips of the idle network if they are longer.
     pub unavailable_for: Duration,
-    /// Added to the delay gap of every packet: delays are half a round trip old when they are used, and a growing queue
-    /// makes the true gap larger. Default 0s (the paper).
+    /// Time added to the delay gap of every packet. Delays are half a round trip old when they are used, and a
+    /// growing queue makes the true gap larger. Default 0s (the paper).
     pub gap_margin: Duration,
-    /// What leaves on a new path before its data.
+    /// Packets sent on a new path before its data. Default "wait".
     pub on_switch: OnSwitch,
-    /// What a marked packet does to the rate.
+    /// Effect of a marked packet on the rate. Default "of_its_path".
     pub marked_rate: MarkedRate,
-    /// Whose acknowledgements tell a queue pair of its paths.
+    /// Queue pairs whose acknowledgements update the state of the paths. Default "host_pair".
     pub scope: DlbfScope,
 }
 
@@ -155,7 +159,7 @@ impl Adapt for DlbfConfig {
 }
 
 impl DlbfConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate().map_err(|error| error.within("cc"))?;
         let time = |name, time: Duration| {
@@ -166,7 +170,7 @@ impl DlbfConfig {
         time("unavailable_for", self.unavailable_for)?;
         check(self.gap_margin <= Duration::from_ms(1_000), "gap_margin", self.gap_margin, "at most 1s")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Dlbf {
         let mut config = Box::new(self.clone());
         if config.variant == DlbfVariant::Repaired {

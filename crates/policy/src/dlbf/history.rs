@@ -1,30 +1,30 @@
-//! When and where each packet in flight was sent last.
+//! Time and path of the last transmission of each packet in flight.
 
 use alloc::collections::VecDeque;
 
 use pathweave_units::{PathId, Time};
 
-/// The last transmission of a packet.
+/// Last transmission of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
-    /// When.
+    /// Time of the transmission.
     pub at: Time,
-    /// Where.
+    /// Path of the transmission.
     pub path: PathId,
 }
 
-/// Packets that were sent and not heard of, by PSN.
+/// Last transmissions of the packets in flight, by PSN.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// PSN of the first entry.
     first: u64,
     entries: VecDeque<Option<Sending>>,
-    /// Entries that are there.
+    /// Number of entries that hold a transmission.
     len: usize,
 }
 
 impl History {
-    /// A packet or a copy of it has left.
+    /// Records that a packet, or a copy of it, has left.
     pub fn sent(&mut self, psn: u64, sending: Sending) {
         if self.len == 0 {
             self.entries.clear();
@@ -41,7 +41,7 @@ impl History {
         self.len += usize::from(self.entries[index].is_none());
         self.entries[index] = Some(sending);
     }
-    /// A packet has arrived, or counts as lost and will be sent again.
+    /// Removes a packet that has arrived, or that counts as lost and will be retransmitted.
     pub fn gone(&mut self, psn: u64) {
         let Some(index) = psn.checked_sub(self.first) else { return };
         if let Some(entry) = self.entries.get_mut(index as usize)
@@ -54,15 +54,15 @@ impl History {
             self.first += 1;
         }
     }
-    /// The last transmission of a packet, if it is in flight.
+    /// Returns the last transmission of a packet, if it is in flight.
     pub fn get(&self, psn: u64) -> Option<Sending> {
         *self.entries.get(usize::try_from(psn.checked_sub(self.first)?).ok()?)?
     }
-    /// Whether nothing is in flight.
+    /// Returns true if nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// Everything in flight, by PSN.
+    /// Returns all packets in flight, by PSN.
     pub fn iter(&self) -> impl Iterator<Item = (u64, Sending)> {
         (self.first..).zip(&self.entries).filter_map(|(psn, entry)| Some((psn, (*entry)?)))
     }

@@ -1,31 +1,33 @@
-//! Congestion notifications of a queue pair that answers a mark by leaving the path.
+//! Congestion notifications of a queue pair that responds to a mark by leaving the path.
 
 use crate::cc::AnyCc;
 
-/// What notifications of the path in use have done, until it is known whether that path is kept.
+/// Congestion control saved before the notifications for the path in use, until the queue pair leaves or keeps that
+/// path.
 ///
-/// A notification comes just before the acknowledgement of the same packet, which has the queue pair leave the path, ask
-/// for another, or stay. It slows the queue pair down at once, for the queue may be one that no path avoids. Once the path
-/// is left, what was said of it is no longer true of what is sent, and is taken back.
+/// A notification arrives just before the acknowledgement of the same packet. On that acknowledgement the queue pair
+/// leaves the path, probes another one, or stays. The notification reduces the rate at once, because no path may
+/// avoid the queue. If the path is left, the notification no longer applies to the path in use, and its effect is
+/// reverted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marks {
-    /// The congestion control as it was before the first of them.
+    /// State of congestion control before the first of these notifications.
     before: Option<AnyCc>,
-    /// The path has been left since.
+    /// True if the path has been left since.
     left: bool,
 }
 
 impl Marks {
-    /// A notification has come of the path in use.
+    /// Saves the congestion control before a notification for the path in use takes effect.
     pub(super) fn notified(&mut self, cc: &AnyCc) {
         self.before.get_or_insert_with(|| cc.clone());
     }
-    /// The path in use has been left.
+    /// Records that the path in use has been left.
     pub(super) fn left(&mut self) {
         self.left = true;
     }
-    /// An acknowledgement has been dealt with; `asks`: another path has been asked for and has not answered. Hands out the
-    /// congestion control to go on with where it is another one.
+    /// Called after an acknowledgement has been processed. Returns the saved congestion control if it must be
+    /// restored. `asks`: a probe of another path is outstanding.
     #[inline]
     pub(super) fn settle(&mut self, asks: bool) -> Option<AnyCc> {
         let left = core::mem::take(&mut self.left);

@@ -1,9 +1,10 @@
-//! DLBF: a path is kept until a packet on it is marked, and what would arrive late after a switch is sent again ahead of
-//! the data of the new path (Dynamic Load Balancing for RDMA networks without reordering, section III).
+//! DLBF: a queue pair keeps its path until a packet on it is marked. Packets that would arrive late after a switch
+//! are copied onto the new path ahead of its data (Dynamic Load Balancing for RDMA networks without reordering,
+//! section III).
 //!
-//! Selection is event-driven, as in section III-B: at the begin of a message or after a pause, and when an
-//! acknowledgement of the path in use was marked. The receiver's part is [`Reordering`](crate::Reordering). As repaired, a
-//! path of unknown delay is measured before it is used; see [`DlbfVariant`].
+//! Selection is event-driven, as in section III-B: a path is selected when a message begins, after a pause, and when
+//! an acknowledgement of the path in use is marked. The receiver's part is [`Reordering`](crate::Reordering). The
+//! repaired variant measures a path of unknown delay before it uses it; see [`DlbfVariant`].
 
 mod config;
 mod history;
@@ -34,63 +35,64 @@ pub use paths::{Knowledge, PathTable};
 pub use store::DlbfHost;
 use store::Place;
 
-/// One direction of one queue pair.
+/// Policy of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Dlbf {
     cc: AnyCc,
     state: Box<State>,
 }
 
-/// What DLBF adds to the congestion control.
+/// State that DLBF adds to the congestion control.
 #[derive(Clone, Debug)]
 struct State {
     config: Box<DlbfConfig>,
     env: PolicyEnv,
     place: Place,
-    /// The path to begin with where nothing is known of any: drawn as ECMP draws its own, so that both compare.
+    /// First path if no path is known. Drawn as ECMP draws its path, so that the two schemes compare.
     first: PathId,
     current: Option<PathId>,
-    /// The message of the last new packet.
+    /// Message of the last new packet.
     msn: Option<u32>,
     sent_at: Time,
     history: History,
-    /// What must leave on the current path before data.
+    /// Packets that must leave on the current path before data.
     ahead: Option<Ahead>,
-    /// Packets to copy onto the current path.
+    /// PSNs to copy onto the current path.
     copies: VecDeque<u64>,
     notices: Notices,
     rtt: Duration,
-    /// The last one on the path in use.
+    /// Last round-trip time on the path in use.
     rtt_in_use: Duration,
     switched_at: Option<Time>,
-    /// A path that is measured before it is used.
+    /// Path that is being measured before it is used.
     asked: Option<Asked>,
-    /// Packets may be in flight on paths that were left, for new data to wait for: that leaves for where it arrives
-    /// behind them. A copy of what would arrive late leaves in place of new data and arrives when the new data would have:
-    /// where the rate is no higher than before, copying takes as long as waiting, and costs its bytes besides.
+    /// True if packets may be in flight on paths that were left. New data then waits until it can no longer overtake
+    /// them. A copy takes the place of new data and arrives when the new data would have arrived. Unless the rate has
+    /// risen, copying therefore takes as long as waiting, and costs bytes besides.
     left_behind: bool,
-    /// Notifications that may slow the queue pair down.
+    /// Notifications that may be reverted.
     marks: Marks,
     counts: DlbfCounts,
 }
 
-/// A path of which nothing is known, and to which the queue pair moves if its answer is good.
+/// A path of unknown delay that is being measured. The queue pair moves to it if the reply is unmarked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     path: PathId,
     since: Time,
 }
 
-/// What must leave on a new path before data.
+/// Packets that must leave on a new path before data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ahead {
-    /// Copies of what would arrive late, given the delay of the new path; of the one left, for the variant as printed.
+    /// Copies of the packets that would arrive late, given the delay of the new path. `left` is the path left, which
+    /// the published variant uses.
     Copies { left: PathId, one_way_ps: i64 },
     /// A notice, on this path.
     Notice(PathId),
 }
 
-/// What the arrival of a packet at the other end, or of a notice, tells of its path.
+/// Measurement of a path by a packet or a notice that has arrived at the receiver.
 struct Arrival {
     path: PathId,
     rtt: Duration,
@@ -105,16 +107,16 @@ impl Arrival {
     }
 }
 
-/// What a queue pair has done.
+/// Counters of a queue pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DlbfCounts {
-    /// Changes of path.
+    /// Number of changes of path.
     pub switches: u64,
-    /// Times it stayed on a congested path because every other was congested too.
+    /// Number of times the queue pair stayed on a congested path because every other one was congested too.
     pub saturated: u64,
-    /// Copies sent.
+    /// Number of copies sent.
     pub copies: u64,
-    /// Notices sent.
+    /// Number of notices sent.
     pub notices: u64,
 }
 
@@ -145,25 +147,26 @@ impl Dlbf {
             }),
         }
     }
-    /// Marks of a path that has been left are taken back.
+    /// Reverts the effect of marks of a path that has been left.
     #[inline]
     fn settle(&mut self) {
         if let Some(before) = self.state.marks.settle(self.state.asked.is_some()) {
             self.cc = before;
         }
     }
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counts(&self) -> DlbfCounts {
         self.state.counts
     }
-    /// The path in use; none before the first packet.
+    /// Returns the path in use; `None` before the first packet.
     pub fn path(&self) -> Option<PathId> {
         self.state.current
     }
 }
 
 impl State {
-    /// The path for what follows: algorithm 1. `queue`: how long the one on the path in use is, where that was marked.
+    /// Selects the path for what follows (algorithm 1). `queue`: queueing delay of the path in use, if a mark asks
+    /// for another path.
     fn choose(&mut self, now: Time, queue: Option<Duration>, cx: &mut PolicyCx<'_>) -> PathId {
         if let (Some(old), true) = (self.current, self.awaits_answer(now)) {
             return old;
@@ -188,7 +191,7 @@ impl State {
         let ahead = ahead(&self.config, self.notices, table, now, old, new);
         let measures = ahead == Some(Ahead::Notice(new)) && self.config.variant == DlbfVariant::Repaired;
         if measures && !self.history.is_empty() {
-            // What an earlier move still owes goes first; the next mark asks.
+            // A notice or copies of an earlier move leave first. The next mark tries again.
             if self.ahead.is_none() {
                 (self.asked, self.ahead) = (Some(Asked { path: new, since: now }), ahead);
             }
@@ -211,13 +214,13 @@ impl State {
         self.counts.switches += 1;
     }
 
-    /// Whether a path has been asked for its delay and may still answer: an older one would not be trusted.
+    /// Returns true if a path is being measured and its reply would still be recent enough to be used.
     fn awaits_answer(&self, now: Time) -> bool {
         self.asked.is_some_and(|asked| now - asked.since <= self.config.available_for)
     }
 
-    /// A path of which nothing was known has told its delay. What is in flight keeps its order only if the gap is known
-    /// before anything leaves there; so the move was put off until now.
+    /// Moves to a path that has just been measured, if it is better. The move was deferred until now, because packets
+    /// in flight keep their order only if the gap is known before data leaves on the new path.
     fn on_answer(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
         self.asked = None;
         self.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
@@ -232,7 +235,7 @@ impl State {
         }
     }
 
-    /// An acknowledgement of the path in use was marked.
+    /// Responds to a marked acknowledgement of the path in use.
     fn leave(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
         let recent = self.switched_at.is_some_and(|at| now - at < self.rtt);
         if recent && self.config.variant == DlbfVariant::Repaired {
@@ -244,8 +247,8 @@ impl State {
         }
     }
 
-    /// Whether new data might overtake a packet that left on another path. Only its acknowledgement, or that it was sent
-    /// again on the path in use, ends that: a queue may grow in steps, and a switch may pause.
+    /// Returns true if new data might overtake a packet that left on another path. This ends only when the packet is
+    /// acknowledged or retransmitted on the path in use: a queue may grow in steps, and a switch may pause.
     #[inline]
     fn overtakes(&mut self) -> bool {
         let elsewhere = |(_, sending): (u64, Sending)| Some(sending.path) != self.current;
@@ -253,14 +256,14 @@ impl State {
         self.left_behind
     }
 
-    /// The queue that the packet heard of last was in, where a queue that another path does not avoid is no reason to
-    /// leave.
+    /// Returns the queueing delay of the last packet acknowledged on the path in use, under
+    /// [`MarkedRate::OfItsPath`]. A queue that another path does not avoid is no reason to leave.
     fn queue(&self) -> Option<Duration> {
         let waited = self.rtt_in_use.saturating_sub(self.env.base_rtt);
         (self.config.marked_rate == MarkedRate::OfItsPath).then_some(waited)
     }
 
-    /// Lists what would arrive late (equations 1 to 3), in order of PSN.
+    /// Lists the packets that would arrive late (equations 1 to 3), in order of PSN.
     fn list_copies(&mut self, now: Time, left: PathId, new_ps: i64, cx: &mut PolicyCx<'_>) {
         let table = self.place.table(cx.shared);
         let left_ps = table.one_way_ps(left);
@@ -276,7 +279,7 @@ impl State {
         }
     }
 
-    /// The receiver misses a packet that a notice announced.
+    /// Copies a packet that the receiver misses and that a notice announced, if it is late.
     fn on_late(&mut self, now: Time, psn: u64, cx: &mut PolicyCx<'_>) {
         let table = self.place.table(cx.shared);
         let (Some(sending), Some(current)) = (self.history.get(psn), self.current) else { return };
@@ -304,23 +307,23 @@ impl State {
     }
 }
 
-/// Whether a packet waits this much less on the new path, as far as is known. One that waits as long there is in the same
-/// queue, that of the receiver perhaps.
+/// Returns true if the delay of the new path is shorter than that of the old one by at least `queue`, or if either is
+/// unknown. A delay that is not shorter indicates that both paths share the queue, perhaps the receiver's.
 fn avoids(table: &PathTable, old: PathId, new: PathId, queue: Duration) -> bool {
     let (Some(old_ps), Some(new_ps)) = (table.one_way_ps(old), table.one_way_ps(new)) else { return true };
     i128::from(old_ps) - i128::from(new_ps) >= i128::from(queue.as_ps())
 }
 
-/// Whether a packet sent at `at` on a path of delay `old_ps` arrives after one sent now on a path of delay `new_ps`:
-/// the time it has been under way is less than the gap of the delays. Delays may contain an offset of clocks, and so be
-/// negative; their difference does not.
+/// Returns true if a packet sent at `at` on a path of delay `old_ps` arrives after one sent now on a path of delay
+/// `new_ps`. This holds if its time in flight is less than the gap of the delays. Delays may contain a clock offset,
+/// and so be negative; their difference does not.
 fn is_late(now: Time, at: Time, old_ps: Option<i64>, new_ps: i64, margin: Duration) -> bool {
     let Some(old_ps) = old_ps else { return false };
     let gap = i128::from(old_ps) - i128::from(new_ps) + i128::from(margin.as_ps());
     i128::from((now - at).as_ps()) < gap
 }
 
-/// What must leave before data on a path just chosen (section III-D).
+/// Returns the packets that must leave before data on a path just chosen (section III-D).
 fn ahead(
     config: &DlbfConfig,
     notices: Notices,
@@ -334,7 +337,7 @@ fn ahead(
     if unprobed && notices == Notices::Welcome && config.on_switch.notices() {
         return Some(Ahead::Notice(new));
     }
-    // The least delay of any makes the gap largest, and copies most.
+    // The least delay of any path makes the gap largest, and thus the number of copies.
     let one_way_ps = known.or_else(|| table.least_one_way_ps())?;
     config.on_switch.copies().then_some(Ahead::Copies { left, one_way_ps })
 }
@@ -366,14 +369,14 @@ impl Policy for Dlbf {
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         let state = &mut *self.state;
         if let Some(asked) = state.asked.filter(|_| state.history.is_empty()) {
-            // Nothing is left that could be overtaken.
+            // No packet is left that data could overtake.
             state.go(now, asked.path, None);
         }
         let begins = !want.retransmit
             && (state.msn != Some(want.msn) || now - state.sent_at > state.config.available_for);
         let path = match state.current {
             Some(path) if !begins => path,
-            // Stands whether the packet leaves at once or not, and asked again the answer is the same.
+            // The choice holds whether the packet leaves at once or not: a repeated call returns the same path.
             _ => state.choose(now, None, cx),
         };
         if !want.retransmit {
@@ -413,7 +416,7 @@ impl Policy for Dlbf {
 
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         let state = &mut *self.state;
-        // Bytes of a rate like any others, but no more in flight.
+        // A copy counts in the rate as any packet, but not in the packets in flight.
         let sent = Sent {
             path,
             psn,
@@ -499,7 +502,7 @@ impl Policy for Dlbf {
             state.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
         }
         if state.current.is_some_and(|path| !table.is_usable(path)) {
-            // As a queue pair that begins: what is under way on a dead path is for loss recovery.
+            // Restart as a queue pair that begins. Loss recovery handles the packets in flight on a dead path.
             (state.current, state.ahead, state.asked) = (None, None, None);
             (state.left_behind, state.marks) = (false, Marks::default());
             state.copies.clear();

@@ -1,4 +1,4 @@
-//! What is known of the paths to a host (DLBF, section III-B).
+//! State of the paths to a host (DLBF, section III-B).
 
 use alloc::vec::Vec;
 
@@ -6,12 +6,12 @@ use pathweave_units::{Duration, PathId, Rng, Time};
 
 use crate::{PathState, PathView};
 
-/// What is known of a path.
+/// State of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// Nothing recent.
+    /// Nothing recent is known.
     Unprobed,
-    /// Its packets arrived unmarked.
+    /// Packets arrived unmarked.
     Available,
     /// A packet was marked.
     Unavailable,
@@ -23,27 +23,27 @@ struct Path {
     usable: bool,
     known: Knowledge,
     since: Time,
-    /// Of the packet heard of last, by two clocks: only differences mean anything.
+    /// One-way delay of the last acknowledged packet, measured by two clocks: only differences are meaningful.
     one_way_ps: Option<i64>,
 }
 
 /// The paths to a host.
 #[derive(Clone, Debug)]
 pub struct PathTable {
-    /// By identifier.
+    /// Sorted by identifier.
     paths: Vec<Path>,
     available_for: Duration,
     unavailable_for: Duration,
 }
 
 impl PathTable {
-    /// Paths 0 to `count - 1`, of which nothing is known.
+    /// Creates paths 0 to `count - 1`, all unknown.
     pub fn new(count: u16, available_for: Duration, unavailable_for: Duration) -> Self {
         let paths = (0..count).map(|id| Path::unknown(PathId(id))).collect();
         PathTable { paths, available_for, unavailable_for }
     }
 
-    /// The set of paths changes; what is known of those that stay is kept.
+    /// Replaces the set of paths. Paths that remain keep their state.
     pub fn set(&mut self, views: &[PathView]) {
         let any_up = views.iter().any(|view| view.state == PathState::Up);
         let path = |view: &PathView| {
@@ -57,7 +57,7 @@ impl PathTable {
     }
 
     fn index(&self, id: PathId) -> Option<usize> {
-        // Numbered from 0 without gaps, mostly.
+        // Paths are mostly numbered from 0 without gaps.
         let dense = self.paths.get(id.index()).filter(|path| path.id == id).map(|_| id.index());
         dense.or_else(|| self.paths.binary_search_by_key(&id, |path| path.id).ok())
     }
@@ -65,11 +65,11 @@ impl PathTable {
         self.index(id).map(|index| &self.paths[index])
     }
 
-    /// Whether it can be used at all.
+    /// Returns true if the path is usable.
     pub fn is_usable(&self, id: PathId) -> bool {
         self.find(id).is_some_and(|path| path.usable)
     }
-    /// What is known of a path now.
+    /// Returns the current state of a path.
     pub fn knowledge(&self, id: PathId, now: Time) -> Knowledge {
         self.find(id).map_or(Knowledge::Unprobed, |path| self.known(path, now))
     }
@@ -81,22 +81,22 @@ impl PathTable {
         };
         if now.saturating_since(path.since) > lasts { Knowledge::Unprobed } else { path.known }
     }
-    /// Its latest one-way delay, if any was ever measured.
+    /// Returns the path's latest one-way delay, if it was ever measured.
     pub fn one_way_ps(&self, id: PathId) -> Option<i64> {
         self.find(id)?.one_way_ps
     }
-    /// The least one-way delay of all paths.
+    /// Returns the least one-way delay of all paths.
     pub fn least_one_way_ps(&self) -> Option<i64> {
         self.paths.iter().filter_map(|path| path.one_way_ps).min()
     }
 
-    /// A packet has arrived, as its acknowledgement tells.
+    /// Updates a path with the acknowledgement of a packet.
     pub fn heard(&mut self, now: Time, id: PathId, marked: bool, one_way_ps: i64) {
         let Some(index) = self.index(id) else { return };
         let known = self.known(&self.paths[index], now);
         let path = &mut self.paths[index];
         path.one_way_ps = Some(one_way_ps);
-        // Marks are drawn by chance, so one packet without does not clear a path: only time does.
+        // Marks are random, so an unmarked packet does not clear a congested path: only time does.
         if marked {
             (path.known, path.since) = (Knowledge::Unavailable, now);
         } else if known != Knowledge::Unavailable {
@@ -104,15 +104,16 @@ impl PathTable {
         }
     }
 
-    /// A packet was not heard of for so long that it counts as lost.
+    /// Marks a path as congested after a packet on it timed out.
     pub fn failed(&mut self, now: Time, id: PathId) {
         if let Some(index) = self.index(id) {
             (self.paths[index].known, self.paths[index].since) = (Knowledge::Unavailable, now);
         }
     }
 
-    /// Algorithm 1: the path in use unless it is congested; else a random one of those available; else of those unknown;
-    /// else the one in use. Who uses none gets any, at worst a congested one.
+    /// Selects a path by algorithm 1: the path in use unless it is congested; else a random available path; else a
+    /// random unknown path; else the path in use. Without a path in use, it returns any path, at worst a congested
+    /// one.
     pub fn select(&self, now: Time, old: Option<PathId>, rng: &mut Rng) -> PathId {
         let old = old.filter(|&old| self.is_usable(old));
         if let Some(old) = old
@@ -134,7 +135,7 @@ impl PathTable {
             .expect("a queue pair has a path, and one of them is usable")
     }
 
-    /// Whether there is a path but `id` to go to.
+    /// Returns true if a usable path other than `id` is not known to be congested.
     pub fn has_other(&self, now: Time, id: PathId) -> bool {
         let other = |path: &Path| path.id != id && path.usable;
         self.paths.iter().any(|path| other(path) && self.known(path, now) != Knowledge::Unavailable)

@@ -1,4 +1,4 @@
-//! Where a queue pair's knowledge of its paths is: its own, or that of all queue pairs to the same host.
+//! Location of a queue pair's path state: its own table, or one shared by all queue pairs to the same host.
 
 use alloc::boxed::Box;
 
@@ -9,7 +9,7 @@ use crate::peers::{PeerIndex, PeerTable};
 use crate::shared::{Store, StoreId};
 use crate::{PolicyEnv, Shared};
 
-/// What an endpoint's queue pairs with one configuration know of their paths, by the host at the other end.
+/// Path state shared by an endpoint's queue pairs that have the same configuration, by peer host.
 #[derive(Debug)]
 pub struct DlbfHost {
     config: Box<DlbfConfig>,
@@ -25,7 +25,7 @@ impl Store for DlbfHost {
     }
 }
 
-/// Where the table of a queue pair is.
+/// Location of a queue pair's path table.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Own(PathTable),
@@ -33,7 +33,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Shares the table of all queue pairs to `peer` that may use as many paths.
+    /// Joins the table shared by all queue pairs to `peer` that have the same number of paths.
     pub(super) fn join(config: &DlbfConfig, env: &PolicyEnv, peer: HostId, shared: &mut Shared) -> Self {
         let id = shared.join(
             |host: &DlbfHost| *host.config == *config,
@@ -42,7 +42,7 @@ impl Place {
         let new = || PathTable::new(env.paths, config.available_for, config.unavailable_for);
         Place::Pair(id, shared.get(id).pairs.join(peer, env.paths, new))
     }
-    /// The queue pair is closed.
+    /// Leaves the shared table when the queue pair closes.
     pub(super) fn leave(&self, shared: &mut Shared) {
         if let Place::Pair(id, pair) = *self {
             shared.leave(id, |host, peers| host.pairs.leave(pair, peers));

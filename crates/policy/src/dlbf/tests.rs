@@ -1,4 +1,4 @@
-//! The oracles of the specification, by hand; then the bench.
+//! Worked examples of the specification ("oracles"), then the invariants of the test bench.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ fn us(n: u64) -> Time {
     Time::from_us(n)
 }
 
-/// As the paper has it: copies, and marks that always cut.
+/// Behaviour of the paper: copies, and marks that always reduce the rate.
 fn printed() -> DlbfConfig {
     DlbfConfig {
         on_switch: OnSwitch::CopiesAndNotices,
@@ -24,7 +24,7 @@ fn printed() -> DlbfConfig {
     }
 }
 
-/// A queue pair without congestion control, and what it may use.
+/// A queue pair without congestion control, and the host state it uses.
 struct Alone {
     dlbf: Dlbf,
     host: Host,
@@ -51,7 +51,7 @@ impl Alone {
     fn table(&mut self) -> &mut PathTable {
         self.dlbf.state.place.table(&mut self.host.shared)
     }
-    /// Begins on this path, with these one-way delays in microseconds, all of them fresh at `now`.
+    /// Starts on the given path, with the one-way delays in microseconds, all measured at `now`.
     fn on(mut self, now: u64, path: u16, delays: &[i64]) -> Self {
         for (id, delay) in (0..).zip(delays) {
             self.table().heard(us(now), PathId(id), false, delay * US as i64);
@@ -105,16 +105,16 @@ impl Alone {
         let mut cx = self.host.cx();
         self.dlbf.on_feedback(us(now), &feedback, &mut cx);
     }
-    /// A marked packet of no PSN that matters is heard of.
+    /// Feeds a marked packet whose PSN does not matter.
     fn mark(&mut self, now: u64, path: u16, delay: i64) {
         self.feed(now, FeedbackKind::Heard { marked: true }, path, 0, 1, delay);
     }
-    /// The notice that was granted leaves.
+    /// Sends the notice that was granted.
     fn notice(&mut self, now: u64, path: u16) {
         let mut cx = self.host.cx();
         self.dlbf.compose(us(now), PathId(path), 0..self.next, &mut cx);
     }
-    /// Copies granted at `now`, in order; each leaves.
+    /// Sends all copies granted at `now` and returns their PSNs in order.
     fn copies(&mut self, now: u64) -> Vec<u64> {
         let mut list = Vec::new();
         while let Grant::Copy { psn, path } = self.poll(now) {
@@ -135,7 +135,7 @@ fn only_what_would_arrive_late_is_copied() {
         qp.send(10);
         qp.mark(20, 0, 40 + offset);
         assert_eq!(qp.dlbf.path(), Some(PathId(1)));
-        // 20 under way is more than the gap of 15; 10 is less.
+        // 20 in flight is more than the gap of 15; 10 is less.
         assert_eq!(qp.copies(20), [1], "offset {offset}");
         assert_eq!(qp.send(20), PathId(1));
         assert_eq!(qp.dlbf.counts(), DlbfCounts { switches: 1, copies: 1, ..Default::default() });
@@ -182,13 +182,13 @@ fn the_seven_most_recent_packets() {
     assert_eq!(qp.copies(20), (13..20).collect::<Vec<_>>());
 }
 
-/// Oracle 5: A (60), then B (30), then C (10). The printed rule has one gap, that of B and C.
+/// Oracle 5: path A (60), then B (30), then C (10). The printed rule has one gap, that of B and C.
 #[test]
 fn after_two_switches_each_packet_has_its_own_gap() {
     for (variant, copied) in [(DlbfVariant::Repaired, vec![0]), (DlbfVariant::Published, vec![])] {
         let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..printed() };
         let mut qp = Alone::new(config, 3).on(0, 0, &[60, 30, 10]);
-        // As after a switch from A to B without copies; 25 and 20 before the next one.
+        // State after a switch from A to B without copies: sent 25 and 20 before the next switch.
         qp.dlbf.state.history.sent(1, Sending { at: us(75), path: PathId(1) });
         qp.dlbf.state.history.sent(0, Sending { at: us(80), path: PathId(0) });
         qp.dlbf.state.current = Some(PathId(1));
@@ -240,7 +240,7 @@ fn what_is_known_expires() {
     table.heard(us(300), path, true, 5);
     assert_eq!(table.knowledge(path, us(500)), Knowledge::Unavailable);
     assert_eq!(table.knowledge(path, at(500 * US + 1)), Knowledge::Unprobed);
-    // Marked again half-way, it begins anew; an unmarked packet changes nothing but the delay.
+    // A second mark half-way restarts the time; an unmarked packet changes only the delay.
     table.heard(us(400), path, true, 5);
     table.heard(us(450), path, false, 9);
     assert_eq!(table.knowledge(path, us(600)), Knowledge::Unavailable);
@@ -250,7 +250,7 @@ fn what_is_known_expires() {
     assert_eq!(table.knowledge(path, us(700)), Knowledge::Available);
 }
 
-/// Oracle 8, and the limit of one switch a round-trip time.
+/// Oracle 8, and the limit of one switch per round-trip time.
 #[test]
 fn late_marks_of_the_path_left_change_nothing() {
     let mut qp = Alone::new(printed(), 4).on(0, 0, &[10, 10, 10, 10]);
@@ -259,7 +259,7 @@ fn late_marks_of_the_path_left_change_nothing() {
     let second = qp.dlbf.path();
     (6..20).for_each(|at| qp.mark(at, 0, 12));
     assert_eq!((qp.dlbf.path(), qp.dlbf.counts().switches), (second, 1));
-    // A mark of the new path half a round trip of 8 us later does not count; one a round trip later does.
+    // A mark of the new path within a round trip of 8 us has no effect; one a round trip later has.
     let new = second.expect("in use").0;
     qp.feed(20, FeedbackKind::Heard { marked: false }, new, 0, 8, 10);
     qp.feed(21, FeedbackKind::Heard { marked: true }, new, 0, 8, 10);
@@ -301,7 +301,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     assert_eq!(qp.poll(41), Grant::Control(PathId(1)), "asked again, the same");
     qp.notice(41, 1);
     assert_eq!(qp.send(41), PathId(0), "the delay of the other one is not known yet");
-    // The answer: 30 on the new path, and the receiver misses what was announced.
+    // The reply: a delay of 30 on the new path, and the receiver misses the announced packets.
     qp.feed(45, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
     qp.feed(45, FeedbackKind::Late, 0, 0, 0, 0);
     qp.feed(45, FeedbackKind::Late, 0, 1, 0, 0);
@@ -309,7 +309,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     assert_eq!(qp.send(45), PathId(1));
     assert_eq!(qp.dlbf.counts(), DlbfCounts { switches: 1, copies: 2, notices: 1, saturated: 0 });
 
-    // With no other path measured the least delay is that of the old one, and the gap is nothing.
+    // Without another measured path the least delay is that of the old one, and the gap is zero.
     let mut qp = unknown(OnSwitch::CopiesAndNotices);
     qp.feed(39, FeedbackKind::Notices(Notices::Paused), 0, 0, 0, 0);
     qp.mark(40, 0, 40);
@@ -320,7 +320,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     assert_eq!(qp.send(40), PathId(1));
 }
 
-/// As printed, data follows the notice at once, whatever it overtakes.
+/// Published variant: data follows the notice at once, although it may overtake.
 #[test]
 fn as_printed_nobody_waits_for_the_answer() {
     let config = DlbfConfig { variant: DlbfVariant::Published, ..printed() };
@@ -346,14 +346,14 @@ fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
     qp.feed(45, FeedbackKind::Heard { marked: true }, 1, 0, 4, 30);
     assert_eq!((qp.send(45), qp.table().knowledge(PathId(1), us(45))), (PathId(0), Knowledge::Unavailable));
     assert_eq!(qp.dlbf.counts().switches, 0);
-    // Marks while the answer is under way ask nobody else; one when it would be too old to be trusted does.
+    // Marks while the reply is outstanding probe no other path. A mark after the reply would be too old does.
     let mut qp = asked();
     qp.mark(140, 0, 40);
     assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.awaits_answer(us(140))), (0, true));
     qp.mark(141, 0, 40);
     assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.asked), (1, None));
     assert_eq!(qp.table().knowledge(PathId(1), us(141)), Knowledge::Unavailable);
-    // The path in use has recovered meanwhile.
+    // The path in use has recovered by then.
     let mut qp = asked();
     qp.feed(241, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
     assert_eq!(qp.send(241), PathId(0));
@@ -405,7 +405,7 @@ fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
             qp.mark(1, 1, 25);
         }
         qp.feed(2, FeedbackKind::Cnp, 0, 0, 0, 0);
-        // The cut comes 4 us after its notification.
+        // The rate is reduced 4 us after the notification.
         qp.dlbf.rate(us(6)).expect("DCQCN has one").as_bps() / 1_000_000_000
     };
     // Alpha has decayed four times: 400 (1 - (255 / 256)^4 / 2).
@@ -473,7 +473,7 @@ fn values_out_of_range_are_named() {
     assert_eq!(wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..printed() }), "gap_margin");
 }
 
-/// 2 ms away no acknowledgement is younger than 100 us: what the paths are known to be must last longer.
+/// With a round trip of 2 ms no acknowledgement is younger than 100 us, so the state of paths must last longer.
 #[test]
 fn what_is_known_of_paths_outlasts_a_long_round_trip() {
     let env = PolicyEnv { base_rtt: Duration::from_ms(2), ..Scenario::steady().env };
@@ -508,7 +508,7 @@ fn random_operations_break_no_invariant() {
     }
 }
 
-/// Until all packets on the path left are acknowledged, or count as lost.
+/// Data waits until all packets on the path left are acknowledged or count as lost.
 #[test]
 fn data_waits_until_it_overtakes_nothing() {
     let left = || {
@@ -534,7 +534,7 @@ fn data_waits_until_it_overtakes_nothing() {
     assert_eq!(qp.poll(1_002), Grant::Send(PathId(1)));
 }
 
-/// The queue that 12 us of 1 us tell of is on the other path, too: moving avoids nothing.
+/// A round trip of 12 us over 1 us indicates a queue that the other path shares: a move avoids nothing.
 #[test]
 fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
     for (other, path) in [(36, 0), (34, 1)] {
@@ -545,7 +545,8 @@ fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
     }
 }
 
-/// Back on the first path what is on its way there is not waited for: a path keeps order. What is on the second is.
+/// Back on the first path, data does not wait for packets in flight there, because a path keeps order. It waits for
+/// packets on the second path.
 #[test]
 fn a_path_does_not_wait_for_itself() {
     let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[20, 20]);
@@ -572,7 +573,8 @@ fn marks_of_a_path_that_is_left_cut_nothing() {
         qp
     };
     let rate_at = |qp: &Alone, at| qp.dlbf.rate(us(at)).expect("DCQCN has one").as_bps() / 1_000_000_000;
-    // Left for path 1: neither the mark that said so cuts, nor those behind it. Those of path 1 do, once it is stayed on.
+    // After the move to path 1, neither the mark that caused it nor later marks of path 0 reduce the rate. Marks of
+    // path 1 do, once the queue pair stays on it.
     let mut qp = begun(false);
     assert_eq!(qp.dlbf.path(), Some(PathId(1)));
     qp.feed(3, FeedbackKind::Cnp, 0, 0, 0, 0);
@@ -583,6 +585,6 @@ fn marks_of_a_path_that_is_left_cut_nothing() {
     assert_eq!(qp.dlbf.path(), Some(PathId(1)), "the other one is congested, too");
     assert_eq!(rate_at(&qp, 8), 400);
     assert!(rate_at(&qp, 20) < 210);
-    // With nowhere to go it is stayed on at once.
+    // Without another path the queue pair stays at once.
     assert!(rate_at(&begun(true), 12) < 210);
 }

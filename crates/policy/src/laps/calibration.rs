@@ -1,7 +1,8 @@
-//! One-way delays by clocks that differ: only differences of delays mean anything, so the shortest delay seen of late on
-//! any path stands for that of an idle path.
+//! One-way delays between clocks that are not synchronized. Only differences of delays are meaningful, so the
+//! shortest recent delay of any path stands for that of an idle path.
 //!
-//! Clocks also drift. So a minimum counts for one to two periods: of each path the minima of this period and of the one
+//! Clocks also drift, so a minimum counts for one to two periods: each path keeps the minima of the current and of
+//! the previous period.
 //! before are kept.
 
 use alloc::boxed::Box;
@@ -9,18 +10,18 @@ use alloc::vec;
 
 use pathweave_units::{Duration, Time};
 
-/// Not seen in that period.
+/// No delay in that period.
 const UNSEEN: i64 = i64::MAX;
-/// What a delay is above the shortest at most, in picoseconds: 1 s. The other end says when packets arrived, and can say
-/// what it likes.
+/// Largest difference of a delay from the shortest one, in picoseconds: 1 s. The peer reports arrival times, and can
+/// report anything.
 const MOST_ABOVE: i64 = 1_000_000_000_000;
 
-/// Shortest delays, in picoseconds with the clocks' offset in them.
+/// Shortest delays, in picoseconds, including the offset of the clocks.
 #[derive(Debug)]
 pub(super) struct Calibration {
-    /// Of each path: in this period, and in the one before.
+    /// Minimum of each path: in this period, and in the previous one.
     shortest: Box<[[i64; 2]]>,
-    /// Of all.
+    /// Minimum of all paths.
     anchor: i64,
     period: Duration,
     period_ends: Time,
@@ -36,9 +37,9 @@ impl Calibration {
         }
     }
 
-    /// Takes in a delay. `None` mostly: nothing that is computed from the shortest delays changes. Else by how much the
-    /// shortest of all became less (or, negative, more). The first delay of all moves nothing, since there was nothing
-    /// to compare with.
+    /// Records a delay. Returns `None` if nothing changes that depends on the shortest delays, which is the usual
+    /// case. Otherwise returns the decrease of the shortest delay of all (negative: increase). The very first delay
+    /// returns 0, because there is nothing to compare it with.
     #[inline]
     pub(super) fn note(&mut self, now: Time, path: usize, one_way_ps: i64) -> Option<i64> {
         let old = self.anchor;
@@ -63,13 +64,14 @@ impl Calibration {
         self.anchor = self.shortest.iter().map(|path| path[1]).min().unwrap_or(UNSEEN);
     }
 
-    /// How far a delay is above the shortest of all; 1 s at most.
+    /// Returns the difference between a delay and the shortest of all; 1 s at most.
     #[inline]
     pub(super) fn above_shortest(&self, one_way_ps: i64) -> u64 {
         one_way_ps.saturating_sub(self.anchor).clamp(0, MOST_ABOVE) as u64
     }
 
-    /// How far the shortest of a path is above the shortest of all; 0 for a path never heard of.
+    /// Returns the difference between the shortest delay of a path and the shortest of all; 0 for a path without
+    /// measurement.
     pub(super) fn idle_above(&self, path: usize) -> u64 {
         let [now, before] = self.shortest[path];
         let shortest = now.min(before);
@@ -90,7 +92,7 @@ mod tests {
         assert_eq!(calibration.note(us(1), 1, -950), Some(50));
         assert_eq!(calibration.note(us(2), 0, -700), None);
         assert_eq!((calibration.above_shortest(-700), calibration.idle_above(0)), (250, 50));
-        // The next period still knows of the one before, the one after it does not.
+        // The minimum still counts in the next period, but not in the one after it.
         assert_eq!(calibration.note(us(100), 0, -800), Some(0));
         assert_eq!(calibration.idle_above(1), 0);
         assert_eq!(calibration.note(us(200), 0, -790), Some(-150));

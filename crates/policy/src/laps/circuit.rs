@@ -1,10 +1,11 @@
-//! The softmax as the circuit in `hardware/laps` computes it, for one destination. What its host does is here: it chooses the
-//! reference, and repeats all updates when that or the unit of alpha has become another.
+//! The softmax as the circuit in `hardware/laps` computes it, for one destination. This module also does the work of
+//! the circuit's host: it chooses the reference, and repeats all updates when the reference or the unit of alpha
+//! changes.
 
 use crate::laps::pipeline::{Choice, Chooser, Scale, Ticks, weight};
 use pathweave_units::Duration;
 
-/// With less than this, weights have too few bits to be in proportion.
+/// Weight below which there are too few bits for accurate shares.
 const LEAST: u32 = 1 << 20;
 
 /// Weights of the paths of a host pair, in integers.
@@ -12,14 +13,14 @@ const LEAST: u32 = 1 << 20;
 pub(super) struct Circuit(Chooser);
 
 impl Circuit {
-    /// For `paths` paths; to be filled by [`Circuit::rebuild`].
+    /// Creates weights for `paths` paths; [`Circuit::rebuild`] fills them.
     pub(super) fn new(paths: usize) -> Self {
         Circuit(Chooser::new(1, paths.next_power_of_two()))
     }
 
-    /// All weights anew. `delay_ps` is `None` for a path that must not be drawn; at least one can be. Delays count from 0
-    /// where the fastest path keeps a sixteenth of full weight that way, so that no path can get faster than the reference;
-    /// from the fastest path where it does not.
+    /// Recomputes all weights. `delay_ps` is `None` for a path that must not be drawn; at least one path can be
+    /// drawn. The reference is 0 if the fastest path then keeps a sixteenth of full weight, so that no path can be
+    /// faster than the reference. Otherwise the reference is the fastest path.
     pub(super) fn rebuild(
         &mut self,
         alpha: f64,
@@ -38,7 +39,7 @@ impl Circuit {
         }
     }
 
-    /// One path has another delay. False if the weights must be rebuilt.
+    /// Updates the delay of one path. Returns false if the weights must be rebuilt.
     #[inline]
     #[must_use]
     pub(super) fn set(&mut self, path: usize, delay_ps: u64) -> bool {
@@ -47,22 +48,22 @@ impl Circuit {
         delay >= self.0.scale(0).reference && self.0.total(0) >= u64::from(LEAST)
     }
 
-    /// The path at `draw` (0 to less than 1) of the sum. Never one of weight 0.
+    /// Returns the path at `draw` (0 to less than 1) of the sum, never one of weight 0.
     #[inline]
     pub(super) fn at(&self, draw: f64) -> usize {
-        // The upper 32 of the 53 bits that were drawn.
+        // The upper 32 of the 53 random bits.
         match self.0.choose(0, (draw * 4_294_967_296.0) as u32) {
             Choice::Path(path) => path,
             Choice::None => unreachable!("a path can be drawn, and has full weight or its share of LEAST"),
         }
     }
 
-    /// Memory it takes.
+    /// Returns the memory that the weights take, bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// How likely a path is to be drawn.
+    /// Returns the probability that a path is drawn.
     #[inline]
     pub(super) fn share(&self, path: usize) -> f64 {
         f64::from(self.0.weight(0, path)) / self.0.total(0) as f64
@@ -87,8 +88,8 @@ mod tests {
         (float, fixed)
     }
 
-    /// With the same draws, both take another path once in some thousand times: where the target falls between the two
-    /// boundaries.
+    /// With the same draws, both take a different path once in some thousand draws: if the target falls between the
+    /// two boundaries.
     #[test]
     fn integers_and_floating_point_take_the_same_path_but_for_one_in_500() {
         let mut rng = Rng::for_component(1, "circuit-test", 0);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, shares are those of the exact softmax to within a few steps of the exponent.
+        /// After any updates, the shares differ from those of the exact softmax by a few steps of the exponent.
         #[test]
         fn shares_are_near_the_exact_ones(
             paths in 1usize..40,

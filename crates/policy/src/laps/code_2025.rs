@@ -1,4 +1,4 @@
-//! LAPS as the authors' snapshot of January 2025 runs. Frozen: the default may change, this stays.
+//! LAPS as in the authors' snapshot of January 2025. Frozen: the default may change, this configuration does not.
 
 use pathweave_units::{Duration, Rate};
 
@@ -7,7 +7,8 @@ use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
 use crate::Treatment;
 
 impl LapsConfig {
-    /// What the authors' snapshot of January 2025 does: a fixed window alone, a smaller margin, probes that overtake data.
+    /// Returns the behaviour of the authors' snapshot of January 2025: only a window, a smaller margin, probes that
+    /// overtake data.
     pub fn code_2025() -> Self {
         LapsConfig {
             variant: LapsVariant::Code2025,
@@ -25,8 +26,8 @@ impl LapsConfig {
     }
 }
 
-/// Stages are counted after they are compared, so the seventh increase doubles and not the sixth. Probes overtake data, and
-/// so measure the idle path.
+/// Rules of the snapshot. Stages are counted after they are compared, so the seventh increase doubles and not the
+/// sixth. Probes overtake data, and thus measure the idle path.
 pub(super) const LAW: Law = Law {
     probing: Probing::One,
     after_probe: AfterProbe::Kept,

@@ -8,7 +8,7 @@ use crate::error::check;
 use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, WhenFull};
 
-/// Links of a path that is not described: a leaf-spine fabric's.
+/// Number of links of a path without description: that of a leaf-spine fabric.
 const USUAL_LINKS: u64 = 4;
 
 /// Declares an enum that is a word in a scenario.
@@ -24,70 +24,72 @@ macro_rules! choice {
 }
 
 choice! {
-    /// Which algorithm: that of pathweave, of the paper or of its authors' code.
+    /// Variant of the algorithm: that of pathweave, of the paper or of its authors' code.
     LapsVariant {
-        /// pathweave's. One silent path is probed before a data packet, if data hardly takes it or gets no answer there, and a
-        /// probe doubles the delay that the path is thought to have. The expected rate is at most the line's. After a change
-        /// the rate stays until every path has shown the effect. Delays that are guessed do not count as congestion.
+        /// Variant of pathweave. One silent path is probed before a data packet, if data hardly takes it or gets no
+        /// acknowledgement there. A probe doubles the estimated delay of the path. The expected rate is at most the
+        /// line rate. After a change the rate stays until every path has shown the effect. Estimated delays do not
+        /// count as congestion.
         #[default]
         Repaired,
-        /// The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a change the
-        /// rate stays for twice the shortest delay. Delays that are guessed count as measured ones.
+        /// Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit.
+        /// After a change the rate stays for twice the shortest delay. Estimated delays count as measured ones.
         Published,
-        /// That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path as it was
-        /// last measured.
+        /// Variant of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its
+        /// path as last measured.
         #[cfg_attr(feature = "serde", serde(rename = "code_2025"))]
         Code2025,
     }
 }
 
 choice! {
-    /// What the delay of an idle path may exceed without being congested.
+    /// Queueing by which a path may exceed its idle delay without being congested.
     Margin {
-        /// So many packets in the queue of every switch on the way (section III-E).
+        /// A number of packets in the queue of every switch on the path (section III-E).
         #[default]
         PerSwitch,
-        /// So many packets on every link (the authors' code, which has one).
+        /// A number of packets on every link (the authors' code, which has one).
         PerLink,
     }
 }
 
 choice! {
-    /// What limits a queue pair.
+    /// Limit of a queue pair.
     Limit {
-        /// The window alone in a fabric that pauses senders, which loses nothing by long queues; rate and window where
-        /// switches drop, and on real hosts, who cannot know.
+        /// The window alone in a fabric that pauses senders, which loses nothing by long queues. Rate and window if
+        /// switches drop, and on real hosts, which cannot know.
         #[default]
         Auto,
-        /// A window of two threshold delays of the line alone: what the authors' code does, where the rate never reaches
-        /// the pacer. A rate that was lowered because of a queue leaves the link idle once that is empty, and takes
-        /// several thresholds to come back; a window lets more pass as the queue gets shorter.
+        /// Only a window of the bytes that the line sends in two thresholds. This is the behaviour of the authors'
+        /// code, where the rate never reaches the pacer. A rate that was reduced because of a queue leaves the link
+        /// idle once the queue is empty, and takes several thresholds to recover. A window lets more data pass as the
+        /// queue gets shorter.
         Window,
-        /// Its rate (algorithm 2), by pacing, and that window.
+        /// The rate (algorithm 2), by pacing, and that window.
         RateAndWindow,
-        /// The same, the window in proportion to the rate.
+        /// The rate and the window, with the window in proportion to the rate.
         RateAndScaledWindow,
     }
 }
 
 choice! {
-    /// Whose threshold the window is two of, where the window alone limits.
+    /// Threshold by which the window is computed, if only the window limits; the window is two of it.
     WindowOf {
-        /// That of the paths to the receiver (the authors' code): little waits for those near by.
+        /// Threshold of the paths to the receiver (the authors' code): few bytes queue for near receivers.
         #[default]
         Paths,
-        /// That of the longest path of the fabric: senders near a receiver get the same share of its links as those far
-        /// off. An incast of 64 MB over rails is done 0.2 % after the bound in place of 3.7, and what little waits under
-        /// other loads makes their means up to 5 % longer there.
+        /// Threshold of the longest path of the fabric: senders near a receiver get the same share of its links as
+        /// distant ones. An incast of 64 MB over rails then ends 0.2 % after the bound instead of 3.7 %. Under other
+        /// loads with short queues the mean completion times are up to 5 % longer.
         Fabric,
     }
 }
 
 choice! {
-    /// What a decrease goes down to.
+    /// Target of a decrease.
     RateCut {
-        /// Half the rate, but not below the share of the line that the delay tells: T / t of it. At a delay of t a window
-        /// of two thresholds lets no more than twice that pass.
+        /// Half the rate, but at least T / t of the line rate, the share that delay t indicates. At a delay of t a
+        /// window of two thresholds allows at most twice that rate.
         #[default]
         ToShare,
         /// Half the rate (algorithm 2).
@@ -96,34 +98,35 @@ choice! {
 }
 
 choice! {
-    /// How the weights of paths are computed.
+    /// Arithmetic in which the weights of paths are computed.
     Arithmetic {
-        /// In floating point, by the equation.
+        /// Floating point, by the equation.
         #[default]
         Float,
-        /// In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights of 24 bits.
+        /// Integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps up to 17.2 ms, weights of 24 bits.
         Fixed,
     }
 }
 
 choice! {
-    /// What `alpha` is measured in.
+    /// Unit in which `alpha` is measured.
     AlphaUnit {
-        /// As "delay", but at least forty times what two delays in a row of one path differ by. Where queues are made by
-        /// chance a difference of delays says little of what comes next, and senders that follow it meet on the same paths;
-        /// between paths of which one is always slower it says all. So alpha adapts to what is noise in a fabric.
+        /// The unit of "delay", but at least forty times the average difference between two successive delays of one
+        /// path. If queues are random, a difference of delays predicts little, and senders that follow it collide on
+        /// the same paths. If one path is always slower, the difference predicts well. With this unit alpha adapts to
+        /// the noise of a fabric.
         #[default]
         Noise,
-        /// The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
-        /// heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move:
-        /// with a fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
+        /// The shortest delay of any path, at least the threshold. Feedback of a path is as old as its delay, so the
+        /// longer the delay, the less a difference should count. With a fixed unit all senders take the shorter of
+        /// two long queues at once, and make it the longer one.
         Delay,
         /// The threshold T (the authors' code).
         Threshold,
     }
 }
 
-/// What queues may add to the delay of a path before it counts as congested.
+/// Queueing that may add to the delay of a path before the path counts as congested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarginRule {
     counted: Margin,
@@ -134,13 +137,13 @@ pub(super) struct MarginRule {
 }
 
 impl MarginRule {
-    /// The margin of a path; `None`: of one that is not described.
+    /// Returns the margin of a path; `None` stands for a path without description.
     pub(super) fn for_path(&self, view: Option<&PathView>) -> Duration {
         let links = view.and_then(|view| view.links).map_or(USUAL_LINKS, u64::from);
         let rate = view.and_then(|view| view.rate).unwrap_or(self.line_rate);
         let packet = rate.time_for(self.packet_bytes);
         let once = match (self.counted, view.and_then(|view| view.transmission)) {
-            // At each switch what a packet takes at the port it leaves by: all links but the first.
+            // For each switch the packet time at its output port: that of all links but the first.
             (Margin::PerSwitch, Some(all)) => all.saturating_sub(self.line_rate.time_for(self.packet_bytes)),
             (Margin::PerSwitch, None) => packet * links.saturating_sub(1),
             (Margin::PerLink, _) => packet * links,
@@ -155,32 +158,34 @@ impl MarginRule {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
-    /// Which algorithm, in what the other fields leave open. The named schemes set those to match.
+    /// Variant of the algorithm: "repaired" (default), "published" or "code_2025". Determines the rules that the
+    /// other fields leave open. The named schemes set the other fields to match.
     pub variant: LapsVariant,
-    /// beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all alike
-    /// (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 2.5, found on
-    /// the rows of `pathweave paper matrix` that are there to fit to: with 5 senders crowd on what was fastest a moment ago
-    /// where all paths are alike (permutations 2 to 5 % slower), with 1.5 detours cost 1 to 3 % more.
+    /// beta of the softmax: a path whose delay is longer by 1 / alpha of the unit gets 1/e of the share. With 0 all
+    /// paths are equal (random spraying); with a large value only the fastest path is used. The paper gives no value,
+    /// its code has 1. Default 2.5, fitted to the rows of `pathweave paper matrix` reserved for fitting. With 5,
+    /// senders crowd on the path that was fastest a moment ago if all paths are alike (permutations 2 to 5 % slower).
+    /// With 1.5, detours cost 1 to 3 % more.
     pub alpha: f64,
-    /// What that is measured in: of delays around the threshold T the same in either.
+    /// Unit in which `alpha` is measured. Default "noise". Near the threshold T all units are the same.
     pub alpha_unit: AlphaUnit,
-    /// Where the margin of the base delay is counted.
+    /// Place where the margin of the base delay is counted: "per_switch" (default) or "per_link".
     pub margin: Margin,
-    /// The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link).
+    /// Margin, in full packets at each switch or link. Default 5 (paper: 5 per switch; code: 1 per link).
     pub margin_packets: f64,
-    /// Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts what the device
-    /// is configured with.
+    /// Delay that the hosts themselves cause, added to the margin. Default 0s, as in the simulator; on real hosts it
+    /// is the value that the device is configured with.
     pub host_delay: Duration,
-    /// What limits a queue pair.
+    /// Limit of a queue pair. Default "auto".
     pub limit: Limit,
-    /// Whose threshold the window is two of.
+    /// Threshold by which the window is computed, which is two of it: "paths" (default) or "fabric".
     pub window_of: WindowOf,
-    /// The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the simulator works it out
-    /// where sources choose their paths, elsewhere the window is as with "paths".
+    /// Threshold of the fabric's longest path, for `window_of = "fabric"`. Default 0s: unknown. The simulator then
+    /// computes it if sources choose their paths; otherwise the window is that of "paths".
     pub fabric_threshold: Duration,
-    /// What a decrease goes down to.
+    /// Target of a decrease: "to_share" (default) or "half".
     pub decrease: RateCut,
-    /// How the weights of paths are computed.
+    /// Arithmetic in which the weights of paths are computed: "float" (default) or "fixed".
     pub arithmetic: Arithmetic,
 }
 
@@ -221,7 +226,7 @@ impl Adapt for LapsConfig {
             self.fabric_threshold = idle + margin.for_path(Some(path));
         }
     }
-    /// Where it takes its window from the longest path of the fabric.
+    /// Returns true if the window is computed from the longest path of the fabric.
     fn wants_longest_path(&self) -> bool {
         self.fabric_window() && self.fabric_threshold == Duration::ZERO
     }
@@ -235,7 +240,7 @@ impl Adapt for LapsConfig {
 }
 
 impl LapsConfig {
-    /// What the variant has that no scenario chooses.
+    /// Returns the rules of the variant that no scenario chooses.
     pub(super) fn law(&self) -> &'static Law {
         match self.variant {
             LapsVariant::Repaired => &REPAIRED,
@@ -243,21 +248,22 @@ impl LapsConfig {
             LapsVariant::Code2025 => &code_2025::LAW,
         }
     }
-    /// What is left to choose, for a fabric whose switches drop what they have no room for.
+    /// Resolves the open limit for a fabric whose switches drop packets when full.
     fn limit_rate(&mut self) {
         if self.limit == Limit::Auto {
             self.limit = Limit::RateAndWindow;
         }
     }
-    /// Whether the window is that of the fabric: where a rate limits, too, it makes queues longer and shares no fairer.
+    /// Returns true if the window is computed from the fabric's threshold. With a rate limit it is not, because it
+    /// would lengthen queues without making shares fairer.
     fn fabric_window(&self) -> bool {
         self.window_of == WindowOf::Fabric && matches!(self.limit, Limit::Auto | Limit::Window)
     }
-    /// The least threshold that the window is two of.
+    /// Returns the smallest threshold by which the window is computed.
     pub(super) fn least_window_threshold(&self) -> Duration {
         if self.fabric_window() { self.fabric_threshold } else { Duration::ZERO }
     }
-    /// The margin at hosts of `line_rate` whose full packets take `packet_bytes`.
+    /// Returns the margin at hosts of `line_rate` with full packets of `packet_bytes`.
     pub(super) fn margin_at(&self, line_rate: Rate, packet_bytes: u64) -> MarginRule {
         MarginRule {
             counted: self.margin,
@@ -267,7 +273,7 @@ impl LapsConfig {
             packet_bytes,
         }
     }
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let within =
             |name, value: f64, most: f64, allowed| check((0.0..=most).contains(&value), name, value, allowed);

@@ -1,73 +1,73 @@
-//! What differs between the variants of LAPS beyond what a scenario chooses.
+//! Rules in which the variants of LAPS differ and which no scenario chooses.
 
 use pathweave_units::Rate;
 
 use crate::Treatment;
 
-/// The fixed part of a variant. Each is spelled out whole, so that none changes with another.
+/// Fixed rules of a variant. Each is written out in full, so that none changes with another.
 #[derive(Debug)]
 pub(super) struct Law {
-    /// Which paths that nothing was heard of for too long are probed.
+    /// Silent paths that are probed.
     pub probing: Probing,
-    /// What becomes of the delay of a path that is probed, until the answer comes.
+    /// Delay of a probed path until the reply arrives.
     pub after_probe: AfterProbe,
-    /// How the network treats probes.
+    /// Treatment of probes by the network.
     pub probes: Treatment,
-    /// N: increases towards the expected rate before that one doubles.
+    /// N: increases towards the expected rate before the expected rate doubles.
     pub stages: u32,
-    /// The most the expected rate may be, in line rates. It is bounded in every variant, so that numbers stay finite.
+    /// Largest expected rate, in line rates. Bounded in every variant, so that numbers stay finite.
     pub most_lines: u64,
-    /// The least rate, as a share of the line rate: with none a flow may stop for ever.
+    /// Minimum rate, as a fraction of the line rate: without one a flow may stop for ever.
     pub floor: f64,
-    /// The least an increase adds.
+    /// Smallest increase.
     pub least_increase: Rate,
-    /// How long the rate is left alone after it was changed.
+    /// Time for which the rate stays after a change.
     pub hold_off: HoldOff,
-    /// Whether a path that is being probed counts when delays are compared.
+    /// Use of a path in the comparison of delays while it is being probed.
     pub unmeasured: Unmeasured,
 }
 
-/// Which silent paths are probed.
+/// Silent paths that are probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probing {
-    /// One of those that data hardly takes or does not come back from, drawn at random, before a data packet: of the others
-    /// data tells.
+    /// One path at random, before a data packet, among the silent ones that data hardly takes or does not return
+    /// from. Data measures the others.
     OneAvoided,
-    /// One of them, drawn at random, before a data packet (the FPGA of section IV).
+    /// One silent path at random, before a data packet (the FPGA of section IV).
     One,
-    /// All of them (algorithm 1).
+    /// All silent paths (algorithm 1).
     All,
 }
 
-/// What becomes of the delay of a probed path.
+/// Delay of a probed path until the reply arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterProbe {
-    /// It doubles: the longer nothing is heard, the less the path is used (section III-C).
+    /// The delay doubles: the longer a path is silent, the less it is used (section III-C).
     Doubled,
-    /// It stays (the authors' code).
+    /// The delay stays (the authors' code).
     Kept,
 }
 
-/// How long the rate is left alone.
+/// Time for which the rate stays after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HoldOff {
-    /// After a decrease twice the longest delay of any path, after an increase twice the threshold (the authors' code): so
-    /// that what was changed has shown on every path.
+    /// Twice the longest delay of any path after a decrease, and twice the threshold after an increase (the authors'
+    /// code), so that the change has shown its effect on every path.
     Slowest,
     /// Twice the shortest delay (algorithm 2).
     Fastest,
 }
 
-/// Whether guesses count as delays.
+/// Use of estimated delays in comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unmeasured {
-    /// No.
+    /// Estimated delays do not count.
     Ignored,
-    /// Yes (algorithm 2): a sender that was idle sees its own guesses as congestion.
+    /// Estimated delays count (algorithm 2): a sender that was idle takes its own estimates for congestion.
     Counted,
 }
 
-/// The default. The paper's five stages; the floor of its code, 1 Gb/s of 100.
+/// Rules of the default variant: the paper's five stages; the minimum rate of its code, 1 Gb/s of 100.
 pub(super) const REPAIRED: Law = Law {
     probing: Probing::OneAvoided,
     after_probe: AfterProbe::Doubled,

@@ -1,33 +1,37 @@
-//! LAPS (IEEE ToN 2026): every packet is sprayed over explicit paths of unequal length by a softmax over their one-way
-//! delays; a window of two threshold delays limits a flow, and where switches drop a rate that falls only when even the
-//! fastest path is congested.
+//! LAPS (IEEE ToN 2026): every packet is sprayed over explicit paths of unequal length by a softmax over their
+//! one-way delays. A window of two threshold delays limits a flow. If switches drop packets, a rate limits it as
+//! well, which falls only when even the fastest path is congested.
 //!
-//! - `table`: what a host knows of its paths, shared by its queue pairs.
-//! - `spray`: the softmax, and `circuit`: the same in integers; `weights`: either. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
+//! - `table`: a host's state of its paths, shared by its queue pairs.
+//! - `spray`: the softmax, and `circuit`: the same in integers; `weights`: either of them.
+//! - `rate`: algorithm 2.
+//! - `calibration`: delays between clocks that are not synchronized.
 //!
-//! Loss recovery is the transport's: by the order of packets on each path in the variants of the paper
-//! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)), by time in the default ([`Recovery::Timed`](crate::Recovery::Timed)).
+//! The transport does loss recovery: by the order of packets on each path in the variants of the paper
+//! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)), by time in the default
+//! ([`Recovery::Timed`](crate::Recovery::Timed)).
 //!
-//! What is printed in algorithms 1 to 3 has gaps and contradictions. There are three variants: the default (repaired),
-//! [`LapsConfig::published`] and [`LapsConfig::code_2025`]; what they choose alike or a study varies is a field of
-//! [`LapsConfig`], the rest is in `law`. What the default does otherwise than the paper:
+//! Algorithms 1 to 3 as printed have gaps and contradictions. There are three variants: the default (repaired),
+//! [`LapsConfig::published`] and [`LapsConfig::code_2025`]. Choices that they share or that a study varies are fields
+//! of [`LapsConfig`]; the other rules are in `law`. The default differs from the paper in these points:
 //!
-//! - *The unit of alpha* ([`AlphaUnit::Noise`]) is the shortest delay, but at least T and forty times what two delays in a
-//!   row of one path differ by, an average over all paths with a weight of 1/64 for the newest.
-//! - *Probes.* Of a path that gets half of an equal share or more, data tells. So a silent path is probed in two cases: it
-//!   gets less, and nothing was heard of it for two of its delays; or data went there and nothing came back for four of
-//!   them, which is two round trips. One path is probed before a data packet, and its delay counts as double until it
-//!   answers. Without the second case a path that loses everything would keep its share until a timer fires: on the policy
-//!   bench one dead path of four takes 353 packets and 1,000 packets 676 us; with it 57 packets and 147 us.
-//! - *Limits.* A window alone where switches pause, rate and window where they drop (`limit`); decreases end at the share
-//!   of the line that the delay tells (`decrease`).
+//! - *Unit of alpha* ([`AlphaUnit::Noise`]). It is the shortest delay, but at least T, and at least forty times the
+//!   average difference between two successive delays of one path. The average is over all paths, with a weight of
+//!   1/64 for the newest.
+//! - *Probes.* Data measures a path that gets half of an equal share or more. A silent path is therefore probed in
+//!   two cases. In the first it gets less, and had no feedback for two of its delays. In the second data went there
+//!   and nothing returned for four delays, which are two round trips. One path is probed before a data packet, and
+//!   its delay counts as double until the reply. Without the second case a path that loses everything would keep its
+//!   share until a timer expires. On the policy bench one dead path of four then takes 353 packets, and 1,000 packets
+//!   take 676 us; with it 57 packets and 147 us.
+//! - *Limits.* Only a window if switches pause, rate and window if they drop (`limit`). Decreases end at the share of
+//!   the line rate that the delay indicates (`decrease`).
+//! - *Losses.* On a link that dies nothing overtakes lost packets, so only a path's timer detects them, which must
+//!   exceed every pause of a switch. Loss detection by time, learned from all paths, is faster, and not slower if
+//!   single packets are dropped. A path that loses a packet and returns nothing counts as probed without reply.
 //!
-//! - *Losses.* On a link that dies nothing overtakes what is lost, so only a path's timer finds it, which must outlast every
-//!   pause of a switch. Time learned from all paths finds it sooner, and not later where single packets are dropped. A path
-//!   that loses a packet and brings nothing back counts as probed in vain.
-//!
-//! Where every path is down the packet goes by any (the paper's draw is undefined then): what is known may be stale, and
-//! the retry limit of the endpoint ends what is truly dead.
+//! If every path is down a packet takes any of them (the paper's draw is undefined then): the state may be stale, and
+//! the endpoint's retry limit ends a connection that is really dead.
 
 mod calibration;
 mod circuit;
@@ -60,32 +64,32 @@ use table::Pair;
 pub use config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 pub use table::{LapsHost, TableSizes};
 
-/// A flow's state: its rate. What is known of paths is the host's.
+/// State of a flow: its rate. The state of paths belongs to the host.
 #[derive(Clone, Debug)]
 pub struct Laps {
-    /// The host's tables and the entry of the peer in them, while the queue pair is open.
+    /// The host's tables and the peer's entry in them, while the queue pair is open.
     joined: Option<(StoreId<LapsHost>, PeerIndex)>,
     law: &'static Law,
     limit: Limit,
-    /// The window is two of these at least.
+    /// Smallest threshold by which the window is computed.
     window_threshold: Duration,
-    /// The data packet to be sent next has had its probe.
+    /// True if the next data packet has had its probe.
     probed: bool,
-    /// Where in the sum of weights the next packet falls, and which of the silent paths gets the next probe: drawn ahead,
-    /// so that asking changes nothing.
+    /// Random numbers drawn ahead, so that a poll does not change the state: the position of the next packet in the
+    /// sum of weights, and the choice of the silent path for the next probe.
     draw: f64,
     probe_draw: f64,
     rate: RateControl,
-    /// No packet leaves before.
+    /// Time before which no packet leaves.
     next_send: Time,
     line_rate: Rate,
     mtu_wire_bytes: u32,
-    /// For the store, until it is joined.
+    /// Configuration for the store, until it is joined.
     config: Option<Box<(LapsConfig, PolicyEnv)>>,
 }
 
 impl LapsConfig {
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Laps {
         Laps::new(self, env, rng)
     }
@@ -115,7 +119,7 @@ impl Laps {
         cx.shared.get(store).pair(pair)
     }
 
-    /// Bytes that may be in flight: two threshold delays of the line, and a packet.
+    /// Returns the bytes that may be in flight: those that the line sends in two threshold delays, and a packet.
     #[inline]
     fn window_bytes(&self, threshold: Duration) -> u64 {
         let rate = if self.limit == Limit::RateAndScaledWindow { self.rate.rate() } else { self.line_rate };
@@ -154,7 +158,7 @@ impl Policy for Laps {
         }
         let pair = self.paths(cx);
         let window = self.window_bytes(pair.threshold());
-        // With nothing in flight one always fits: a window must slow a sender down, never stop it.
+        // With nothing in flight a packet always fits: a window must slow a sender down, never stop it.
         if want.inflight_packets > 0 && want.inflight_bytes + u64::from(want.wire_bytes) > window {
             return Grant::Blocked;
         }

@@ -1,5 +1,5 @@
-//! LAPS as printed: algorithms 1 and 2 to the letter, but for the inequality of lines 6 and 10, with which the rate would
-//! never change. Frozen: the default may change, this stays.
+//! LAPS as printed: algorithms 1 and 2 to the letter, except the inequality of lines 6 and 10, with which the rate
+//! would never change. Frozen: the default may change, this configuration does not.
 
 use pathweave_units::{Duration, Rate};
 
@@ -8,7 +8,7 @@ use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
 use crate::Treatment;
 
 impl LapsConfig {
-    /// Algorithms 1 and 2 to the letter, but for the inequality that would keep the rate constant for ever.
+    /// Returns algorithms 1 and 2 to the letter, except the inequality that would keep the rate constant for ever.
     pub fn published() -> Self {
         LapsConfig {
             variant: LapsVariant::Published,
@@ -26,7 +26,7 @@ impl LapsConfig {
     }
 }
 
-/// The expected rate doubles with every quiet spell, and a halving of it later changes nothing.
+/// Rules of the paper. The expected rate doubles with every quiet period, and a later halving has no effect.
 pub(super) const LAW: Law = Law {
     probing: Probing::All,
     after_probe: AfterProbe::Doubled,

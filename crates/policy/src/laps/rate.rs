@@ -1,32 +1,32 @@
-//! The rate of a flow (algorithm 2): halved when even the fastest path is congested, else raised towards the rate it had
-//! before, which doubles after a few quiet stages.
+//! The rate of a flow (algorithm 2). It is halved if even the fastest path is congested. Otherwise it rises towards
+//! the expected rate, which was the rate before and doubles after a few stages without congestion.
 
 use pathweave_units::{Duration, Rate, Time};
 
 use super::config::{LapsConfig, RateCut};
 use super::law::{HoldOff, Law};
 
-/// What an acknowledgement shows of the paths to the destination.
+/// Delays of the paths to the destination at an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delays {
-    /// Whether every path measured is congested.
+    /// True if every measured path is congested.
     pub congested: bool,
-    /// t: the shortest delay measured.
+    /// t: shortest measured delay.
     pub fastest: Duration,
-    /// The longest.
+    /// Longest measured delay.
     pub slowest: Duration,
-    /// T: what the slowest path takes when it is as good as idle.
+    /// T: delay of the slowest path when it is nearly idle.
     pub threshold: Duration,
 }
 
-/// Rates in bits per second.
+/// Rate control of a flow. Rates are in bits per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateControl {
     current: u64,
     expected: u64,
     line: u64,
     floor: u64,
-    /// Increases since the last decrease.
+    /// Number of increases since the last decrease.
     stage: u32,
     next_increase: Time,
     next_decrease: Time,
@@ -49,25 +49,25 @@ impl RateControl {
         }
     }
 
-    /// The rate at which the flow may send.
+    /// Returns the rate at which the flow may send.
     #[inline]
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bps(self.current.min(self.line))
     }
 
-    /// Whether it is that of the line, which needs no pacing.
+    /// Returns true at line rate, which needs no pacing.
     #[inline]
     pub(super) fn is_line(&self) -> bool {
         self.current >= self.line
     }
 
-    /// Whether an acknowledgement may change anything now.
+    /// Returns true if an acknowledgement may change the rate now.
     #[inline]
     pub(super) fn may_act(&self, now: Time) -> bool {
         now >= self.next_increase || now >= self.next_decrease
     }
 
-    /// An acknowledgement has been taken in.
+    /// Updates the rate on an acknowledgement.
     pub(super) fn on_ack(&mut self, now: Time, delays: &Delays) {
         if delays.congested {
             if now >= self.next_decrease {
@@ -90,8 +90,8 @@ impl RateControl {
         self.stage = 0;
     }
 
-    /// The least a delay of t warrants: T / t of the line. A queue of n windows of two thresholds of the line takes
-    /// t = 2 n T, so that this is half of what each has of it, and the queue gets shorter.
+    /// Returns the smallest rate that a delay of t justifies: T / t of the line rate. A queue of n windows of two
+    /// thresholds takes t = 2 n T. The returned rate is half of what each of the n flows gets, so the queue shrinks.
     fn share(&self, delays: &Delays) -> u64 {
         let of_line = u128::from(self.line) * u128::from(delays.threshold.as_ps())
             / u128::from(delays.fastest.as_ps().max(1));
@@ -139,10 +139,10 @@ mod tests {
     use std::vec::Vec;
 
     const US: fn(u64) -> Duration = Duration::from_us;
-    /// Decreases of algorithm 2.
+    /// Configuration with the decreases of algorithm 2.
     const PAPER: fn() -> LapsConfig = || LapsConfig { decrease: RateCut::Half, ..LapsConfig::default() };
 
-    /// Delays against a threshold of 9 us; the slowest path takes 20 us.
+    /// Returns delays against a threshold of 9 us; the slowest path takes 20 us.
     fn delays(fastest_us: u64) -> Delays {
         let (fastest, threshold) = (US(fastest_us), US(9));
         Delays { congested: fastest > threshold, fastest, slowest: US(20), threshold }
@@ -150,7 +150,7 @@ mod tests {
     fn control(config: LapsConfig) -> RateControl {
         RateControl::new(&config, Rate::from_gbps(64))
     }
-    /// The rate after each of `count` increases, 1.0 being a line of 64 Gb/s.
+    /// Returns the rate after each of `count` increases; 1.0 is a line rate of 64 Gb/s.
     fn increases(control: &mut RateControl, count: usize) -> Vec<f64> {
         (0..count)
             .map(|_| {
@@ -226,9 +226,9 @@ mod tests {
                 control.current
             })
         };
-        // 12 us against 9: three quarters of 64 Gb/s, once and for all.
+        // 12 us against 9: three quarters of 64 Gb/s, and no further decrease.
         assert_eq!(at([12, 12, 12]), [48_000_000_000; 3]);
-        // 90 us: a tenth; halves until then.
+        // 90 us: a tenth; the rate halves until it is reached.
         assert_eq!(at([90, 90, 90]), [32_000_000_000, 16_000_000_000, 8_000_000_000]);
         assert_eq!(at([90, 90, 30]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
         assert_eq!(at([36, 36, 36]), [32_000_000_000, 16_000_000_000, 16_000_000_000]);
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Where delays and instants are whole ticks, the circuit's rates are these, bit by bit.
+    /// The circuit's rates equal these bit by bit, if delays and instants are whole ticks.
     #[test]
     fn the_circuit_has_the_same_rates() {
         use crate::laps::pipeline::{Cut, PathDelays, Rates, Ticks};

@@ -1,34 +1,37 @@
-//! Softmax over path delays (equation 1): a path of delay d is drawn with probability exp(-beta d) over the sum of all.
+//! Softmax over path delays (equation 1): a path of delay d is drawn with probability exp(-beta d) over the sum of
+//! all.
 //!
-//! The weights are the leaves of a binary tree whose nodes hold the sum of their two children. A new delay changes one
-//! leaf and the nodes above it; a draw goes from the root to a leaf. Sums are never adjusted by differences, so they do
-//! not drift away from the formula.
+//! The weights are the leaves of a binary tree whose nodes hold the sum of their two children. A new delay changes
+//! one leaf and the nodes above it; a draw goes from the root to a leaf. Sums are never adjusted by differences, so
+//! they do not drift from the formula.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// The sum of weights may leave this range by delays far from the reference; then the reference moves.
+/// Range of the sum of weights. Delays far from the reference may move the sum out of it; then the reference changes.
 const LEAST: f64 = 1e-200;
 const MOST: f64 = 1e200;
 
 /// Weights of the paths of a host pair.
 #[derive(Clone, Debug)]
 pub(super) struct Spray {
-    /// Node 1 is the root, the children of node n are 2n and 2n + 1, the leaves are the second half.
+    /// Nodes in heap order: node 1 is the root, the children of node n are `2n` and `2n+1`, the leaves are the second
+    /// half.
     tree: Box<[f64]>,
-    /// Delay of weight 1, in picoseconds. Any will do: a common factor of all weights does not show.
+    /// Delay of weight 1, in picoseconds. Arbitrary, because a common factor of all weights has no effect.
     reference: f64,
-    /// Per picosecond.
+    /// Factor of the delay in the exponent, per picosecond.
     beta: f64,
 }
 
 impl Spray {
-    /// For `paths` paths; to be filled by [`Spray::rebuild`].
+    /// Creates weights for `paths` paths; [`Spray::rebuild`] fills them.
     pub(super) fn new(paths: usize) -> Self {
         Spray { tree: vec![0.0; 2 * paths.next_power_of_two()].into_boxed_slice(), reference: 0.0, beta: 0.0 }
     }
 
-    /// All weights anew. `delay_ps` is `None` for a path that must not be drawn; at least one can be.
+    /// Recomputes all weights. `delay_ps` is `None` for a path that must not be drawn; at least one path can be
+    /// drawn.
     pub(super) fn rebuild(&mut self, beta: f64, delays_ps: impl Iterator<Item = Option<u64>> + Clone) {
         self.beta = beta;
         self.reference = delays_ps.clone().flatten().min().expect("a path that can be drawn") as f64;
@@ -42,7 +45,7 @@ impl Spray {
         }
     }
 
-    /// One path has another delay. False if the weights must be rebuilt.
+    /// Updates the delay of one path. Returns false if the weights must be rebuilt.
     #[inline]
     #[must_use]
     pub(super) fn set(&mut self, path: usize, delay_ps: u64) -> bool {
@@ -60,11 +63,11 @@ impl Spray {
     }
 
     fn sum(&self) -> f64 {
-        // With a single path the tree is its root, which is the leaf.
+        // With a single path the root is also the leaf.
         self.tree[1]
     }
 
-    /// The path at `draw` (0 to less than 1) of the sum. Never one of weight 0.
+    /// Returns the path at `draw` (0 to less than 1) of the sum, never one of weight 0.
     #[inline]
     pub(super) fn at(&self, draw: f64) -> usize {
         let leaves = self.tree.len() / 2;
@@ -72,7 +75,7 @@ impl Spray {
         let mut node = 1;
         while node < leaves {
             let left = self.tree[2 * node];
-            // By rounding, what is left over may reach the sum of all; the last path with a weight takes it.
+            // By rounding, the remainder may reach the sum of all weights; the last path with a weight then takes it.
             let right = left_over >= left && self.tree[2 * node + 1] > 0.0;
             left_over -= if right { left } else { 0.0 };
             node = 2 * node + usize::from(right);
@@ -80,12 +83,12 @@ impl Spray {
         node - leaves
     }
 
-    /// Memory it takes.
+    /// Returns the memory that the tree takes, bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.tree)
     }
 
-    /// How likely a path is to be drawn.
+    /// Returns the probability that a path is drawn.
     #[inline]
     pub(super) fn share(&self, path: usize) -> f64 {
         self.tree[self.tree.len() / 2 + path] / self.sum()
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_same_index_pair_of_the_rail_fabric() {
-        // One path of 4 links and seven of 8; T is the base of the long ones with one packet a link.
+        // One path of 4 links and seven of 8; T is the base of the long ones, with one packet per link.
         let mut spray = Spray::new(8);
         let delays = core::iter::once(Some(4_251_520)).chain(core::iter::repeat_n(Some(8_586_880), 7));
         spray.rebuild(1.0 / 9_257_600.0, delays);
@@ -156,8 +159,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any changes the shares are those of the equation, computed afresh; what is down has none and is never
-        /// drawn; what takes longer is never more likely.
+        /// After any changes the shares equal those of the equation, computed from scratch. A path that is down has
+        /// no share and is never drawn. A longer path is never more likely.
         #[test]
         fn shares_stay_exact(
             paths in 1usize..40,

@@ -1,4 +1,4 @@
-//! What a host knows of its paths: the path search table (destination to paths) and the path information table, shared
+//! A host's state of its paths: the path search table (destination to paths) and the path information table, shared
 //! by all its queue pairs.
 
 use alloc::boxed::Box;
@@ -15,44 +15,44 @@ use crate::peers::{PeerIndex, PeerTable};
 use crate::shared::Store;
 use crate::{Egress, PathState, PathView, Peers, PolicyEnv};
 
-/// Delays are kept below this many of the path's base, however often it is probed in vain.
+/// Largest delay of a path, in units of its base, however many probes get no reply.
 const MOST_BASES: u64 = 1 << 20;
 
-/// A path is probed when nothing was heard of it for this many of its delays (section III-C).
+/// Time without feedback after which a path is probed, in delays of the path (section III-C).
 const PROBE_AFTER: u64 = 2;
-/// A path that data takes is probed when data went there and nothing came back for this many of its delays: two round
-/// trips. Otherwise a path that loses everything would keep its share until a timer fires.
+/// Time without feedback after data after which a path that data takes is probed, in delays of the path: two round
+/// trips. Otherwise a path that loses everything would keep its share until a timer expires.
 const MISSED_AFTER: u64 = 4;
 
-/// The unit of alpha in averages of noise: with alpha at 2.5 a path gets 1/e of the share where its delay is sixteen times that
-/// longer.
+/// Unit of alpha in averages of noise: with alpha at 2.5 a path whose delay is longer by sixteen averages gets 1/e of
+/// the share.
 const NOISE_WEIGHT: f64 = 40.0;
-/// Weight of the newest difference in the noise.
+/// Weight of the newest difference in the noise average.
 const NOISE_GAIN: f64 = 1.0 / 64.0;
 
-/// Of the share below which a path is avoided: one with less than this is not taken because its NIC port alone is free.
+/// Fraction of the avoidance threshold below which a path is not taken, even if only its NIC port is free.
 const UNUSED_PART: f64 = 0.125;
 
-/// A path with less than this of an equal share is avoided: data does not tell of it in time.
+/// Fraction of an equal share below which a path is avoided: data measures such a path too rarely.
 const AVOIDED_SHARE: f64 = 0.5;
 
-/// Where clocks differ: the shortest delay counts for one to two of these. Long against congestion, short enough for clocks
-/// that drift apart (20 us a second is usual) not to matter.
+/// Calibration period for clocks that are not synchronized; the shortest delay counts for one to two of them. Long
+/// against congestion, and short enough that the drift of clocks (usually 20 us a second) does not matter.
 const CALIBRATE_EVERY: Duration = Duration::from_ms(200);
 
 /// An entry of the path information table.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// Delay of the idle path with the margin: above it is congestion.
+    /// Delay of the idle path plus the margin; a longer delay is congestion.
     base: Duration,
-    /// Latest delay measured, or the guess that replaces it while the path is probed.
+    /// Latest measured delay, or the estimate that replaces it while the path is probed.
     real: Duration,
-    /// When `real` was set, or when the first packet left that has no answer yet.
+    /// Time at which `real` was set, or at which the first packet left that has no acknowledgement yet.
     updated: Time,
     state: PathState,
-    /// `real` is a measurement.
+    /// True if `real` is a measurement.
     measured: bool,
-    /// A packet has left since the path was last heard of.
+    /// True if a packet has left since the last feedback of the path.
     awaited: bool,
 }
 
@@ -61,29 +61,29 @@ struct Path {
 pub(super) struct Pair {
     paths: Box<[Path]>,
     spray: Weights,
-    /// T: the largest base of the paths in use.
+    /// T: largest base of the paths in use.
     threshold: Duration,
-    /// Unit of alpha, where it is more than the threshold.
+    /// Unit of alpha, if it is more than the threshold.
     unit: Duration,
-    /// What two delays in a row of one path differ by, in picoseconds: an average over all of them.
+    /// Average difference between two successive delays of one path, over all paths, in picoseconds.
     noise_ps: f64,
-    /// A path with less than this share of the packets is avoided.
+    /// Share of the packets below which a path is avoided.
     avoided_below: f64,
-    /// No path has been silent for too long before this instant.
+    /// Instant before which no path is due for a probe.
     silent_from: Time,
-    /// With free clocks.
+    /// Calibration, if clocks are not synchronized.
     calibration: Option<Box<Calibration>>,
     rules: Rules,
 }
 
-/// What of the configuration and the environment concerns paths.
+/// Part of the configuration and the environment that concerns paths.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     alpha: f64,
     alpha_unit: AlphaUnit,
     law: &'static Law,
     margin: MarginRule,
-    /// One-way delay of a path of which nothing is known.
+    /// One-way delay of an unknown path.
     usual_delay: Duration,
 }
 
@@ -116,8 +116,9 @@ impl Pair {
         pair
     }
 
-    /// Clocks that agree where the delays of idle paths are known: delays are absolute, and so are bases. Otherwise clocks
-    /// differ by an unknown amount, and delays are those above the shortest one.
+    /// Sets whether delays are absolute. They are if clocks are synchronized and the delays of idle paths are known;
+    /// then bases are absolute, too. Otherwise clocks differ by an unknown offset, and delays are relative to the
+    /// shortest one.
     fn set_clock(&mut self, absolute: bool) {
         if absolute {
             self.calibration = None;
@@ -126,12 +127,13 @@ impl Pair {
         }
     }
 
-    /// Paths went down, came up or became known. Idempotent: every queue pair to this host tells the same.
+    /// Updates the paths that went down, came up or became known. Idempotent: every queue pair to this host passes
+    /// the same set.
     pub(super) fn on_paths(&mut self, now: Time, views: &[PathView]) {
         let known = views.iter().all(|view| view.base_one_way.is_some());
         self.set_clock(known);
         let rules = self.rules;
-        // What is not told of any more cannot be used.
+        // A path that is no longer listed cannot be used.
         let mut told = vec![false; self.paths.len()];
         for view in views {
             let Some(path) = self.paths.get_mut(view.id.index()) else { continue };
@@ -159,12 +161,12 @@ impl Pair {
         self.rebuild();
     }
 
-    /// Whether a path may be used: it is up, or none is.
+    /// Returns true if a path may be used: it is up, or none is.
     fn usable(&self, path: usize) -> bool {
         self.paths[path].state == PathState::Up || self.paths.iter().all(|path| path.state == PathState::Down)
     }
 
-    /// Threshold and weights of all paths, from what is known now.
+    /// Recomputes the threshold and the weights of all paths from the current state.
     fn rebuild(&mut self) {
         let up = self.paths.iter().filter(|path| path.state == PathState::Up).count();
         self.avoided_below = AVOIDED_SHARE / up.max(1) as f64;
@@ -176,8 +178,8 @@ impl Pair {
         self.spray.rebuild(self.rules.alpha, unit, delays);
     }
 
-    /// The shortest delay or the noise has become another: so has the unit of alpha. Weights are worked out anew once it
-    /// is off by a sixth.
+    /// Updates the unit of alpha after a change of the shortest delay or of the noise. Weights are recomputed once
+    /// the unit is off by a sixth.
     #[inline]
     pub(super) fn soften(&mut self, delays: &Delays) {
         let noise = match self.rules.alpha_unit {
@@ -192,7 +194,7 @@ impl Pair {
         }
     }
 
-    /// A path has another delay.
+    /// Sets the delay of a path.
     #[inline]
     fn set_real(&mut self, now: Time, index: usize, real: Duration) {
         let path = &mut self.paths[index];
@@ -206,7 +208,7 @@ impl Pair {
         }
     }
 
-    /// A packet or a probe has come back: receiver's stamp minus sender's.
+    /// Processes the measurement of a packet or a probe: receiver's timestamp minus sender's.
     pub(super) fn measured(&mut self, now: Time, path: PathId, one_way_ps: i64) {
         let index = path.index();
         // A forged acknowledgement may name any path.
@@ -224,7 +226,7 @@ impl Pair {
         self.take(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
     }
 
-    /// A path was measured.
+    /// Records a measured delay of a path.
     #[inline]
     fn take(&mut self, now: Time, index: usize, real: Duration) {
         let path = &mut self.paths[index];
@@ -237,7 +239,7 @@ impl Pair {
         self.set_real(now, index, real);
     }
 
-    /// The shortest delays have changed, that of all by `moved_ps`: so much more is every delay above it.
+    /// Shifts all delays and bases after the shortest delays have changed; that of all paths fell by `moved_ps`.
     #[cold]
     fn recalibrate(&mut self, moved_ps: i64) {
         let Some(calibration) = &self.calibration else { return };
@@ -251,7 +253,7 @@ impl Pair {
         self.rebuild();
     }
 
-    /// A path that nothing was heard of for too long, if there is any; which of several, `draw` (0 to less than 1) says.
+    /// Returns a path that is due for a probe, if there is one. `draw` (0 to less than 1) chooses among several.
     #[inline]
     pub(super) fn silent(&mut self, now: Time, draw: f64) -> Option<PathId> {
         if now <= self.silent_from { None } else { self.find_silent(now, draw) }
@@ -262,7 +264,8 @@ impl Pair {
         let count = (0..self.paths.len()).filter(|&index| silent(index)).count();
         if count == 0 {
             let up = self.paths.iter().enumerate().filter(|(_, path)| path.state == PathState::Up);
-            // A path that is not due yet may become so: by data that stays without answer, or because others got shorter.
+            // A path that is not due yet may become due: if data gets no acknowledgement, or if other paths get
+            // faster.
             let again = up.map(|(index, path)| {
                 self.probe_due(index).unwrap_or_else(|| now.saturating_add(path.real * PROBE_AFTER))
             });
@@ -274,7 +277,8 @@ impl Pair {
         found.map(|index| PathId(index as u16))
     }
 
-    /// After this instant a path is probed, if nothing is heard of it until then. `None`: not as things are.
+    /// Returns the instant after which a path is probed without feedback; `None` if it is not to be probed in its
+    /// current state.
     fn probe_due(&self, index: usize) -> Option<Time> {
         let path = &self.paths[index];
         let after = match self.rules.law.probing {
@@ -287,7 +291,7 @@ impl Pair {
         Some(path.updated.saturating_add(path.real * after))
     }
 
-    /// A data packet has left.
+    /// Records that a data packet has left.
     #[inline]
     pub(super) fn sent(&mut self, now: Time, path: PathId) {
         if self.rules.law.probing == Probing::OneAvoided {
@@ -298,7 +302,7 @@ impl Pair {
         }
     }
 
-    /// A probe has left.
+    /// Records that a probe has left.
     pub(super) fn probed(&mut self, now: Time, path: PathId) {
         let entry = &mut self.paths[path.index()];
         entry.awaited = true;
@@ -312,8 +316,8 @@ impl Pair {
         self.set_real(now, path.index(), real);
     }
 
-    /// A packet that took this path counts as lost. Where nothing at all has come back since data went there, for a round trip
-    /// or more, the path is as one that was probed in vain; where other packets come back, they tell of it.
+    /// Processes a lost packet of this path. If nothing at all has returned for a round trip or more since data went
+    /// there, the path counts as probed without reply. If other packets return, they measure the path.
     pub(super) fn lost(&mut self, now: Time, path: PathId) {
         let Some(entry) = self.paths.get(path.index()) else { return };
         let silent_for = now.saturating_since(entry.updated);
@@ -325,14 +329,14 @@ impl Pair {
         }
     }
 
-    /// Nothing came back from a path until its timer fired.
+    /// Processes the expiry of a path's timer.
     pub(super) fn timed_out(&mut self, path: PathId) {
         if let Some(path) = self.paths.get_mut(path.index()) {
             path.measured = false;
         }
     }
 
-    /// The path for a packet; `draw` is 0 to less than 1.
+    /// Returns the path for a packet; `draw` is 0 to less than 1.
     #[inline]
     pub(super) fn at(&self, draw: f64, egress: Egress) -> PathId {
         let drawn = PathId(self.spray.at(draw) as u16);
@@ -342,8 +346,8 @@ impl Pair {
         self.at_free_port(draw, egress).unwrap_or(drawn)
     }
 
-    /// The same among the paths whose NIC port is free, without those that next to nothing takes: noise of delays must not leave a
-    /// port idle.
+    /// Draws among the paths whose NIC port is free, except those with hardly any share. Noise of delays must not
+    /// leave a port idle.
     fn at_free_port(&self, draw: f64, egress: Egress) -> Option<PathId> {
         let paths = || {
             let free = (0..self.paths.len()).filter(|index| egress.is_free(PathId(*index as u16)));
@@ -358,13 +362,13 @@ impl Pair {
         drawn.or_else(|| paths().next_back()).map(|(index, _)| PathId(index as u16))
     }
 
-    /// T.
+    /// Returns T.
     #[inline]
     pub(super) fn threshold(&self) -> Duration {
         self.threshold
     }
 
-    /// What congestion control looks at; `None` while nothing is measured.
+    /// Returns the delays that congestion control uses; `None` while nothing is measured.
     pub(super) fn delays(&self) -> Option<Delays> {
         let counts = |path: &&Path| {
             path.state == PathState::Up && (path.measured || self.rules.law.unmeasured == Unmeasured::Counted)
@@ -379,33 +383,33 @@ impl Pair {
         Some(Delays { congested: fastest > self.threshold, fastest, slowest, threshold: self.threshold })
     }
 
-    /// The delay a path is thought to have, and its share of the packets.
+    /// Returns the current delay of a path, and its share of the packets.
     #[cfg(test)]
     pub(super) fn view(&self, path: u16) -> (Duration, f64) {
         (self.paths[usize::from(path)].real, self.spray.share(usize::from(path)))
     }
 
-    /// Bytes of tables.
+    /// Returns the size of the tables in bytes.
     fn bytes(&self) -> usize {
         self.paths.len() * size_of::<Path>() + self.spray.bytes()
     }
 }
 
-/// Everything LAPS knows at one host: the path search table, and behind it the path information table.
+/// State of LAPS at one host: the path search table, and the path information table behind it.
 #[derive(Debug)]
 pub struct LapsHost {
     config: LapsConfig,
     pairs: PeerTable<Pair>,
 }
 
-/// How large the tables of a host are.
+/// Sizes of a host's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
     /// Entries of the path search table: destinations.
     pub destinations: usize,
     /// Entries of the path information table: paths.
     pub paths: usize,
-    /// Bytes of the latter, with what the choice among paths needs.
+    /// Bytes of the path information table, including the weights for the choice among paths.
     pub bytes: usize,
 }
 
@@ -416,12 +420,12 @@ impl LapsHost {
     pub(super) fn config(&self) -> &LapsConfig {
         &self.config
     }
-    /// The paths to a host, entered now if they are not known.
+    /// Returns the entry of the paths to a host, creating it if it does not exist.
     pub(super) fn join(&mut self, now: Time, peer: HostId, env: &PolicyEnv) -> PeerIndex {
         let config = &self.config;
         self.pairs.join(peer, env.paths, || Pair::new(now, config, env))
     }
-    /// A queue pair that has joined is closed.
+    /// Leaves an entry when a queue pair closes.
     pub(super) fn leave(&mut self, pair: PeerIndex, peers: Peers) {
         self.pairs.leave(pair, peers);
     }
@@ -429,7 +433,7 @@ impl LapsHost {
     pub(super) fn pair(&mut self, index: PeerIndex) -> &mut Pair {
         self.pairs.get_mut(index)
     }
-    /// How large the tables have become.
+    /// Returns the sizes of the tables.
     pub fn sizes(&self) -> TableSizes {
         TableSizes {
             destinations: self.pairs.len(),

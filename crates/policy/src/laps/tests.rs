@@ -1,4 +1,4 @@
-//! What must hold of LAPS as a policy, by hand and on the bench.
+//! Tests of LAPS as a policy, with values computed by hand and on the test bench.
 
 use std::vec::Vec;
 
@@ -21,7 +21,7 @@ fn env(paths: u16) -> PolicyEnv {
         ..Scenario::steady().env
     }
 }
-/// Paths of 5 links of 1 us: 5,419,200 ps idle, 7,096,000 ps with the margin.
+/// Returns paths of 5 links of 1 us: 5,419,200 ps idle, 7,096,000 ps with the margin.
 fn views(paths: u16) -> Vec<PathView> {
     let view = |id| PathView {
         base_one_way: Some(Duration::from_ps(5_419_200)),
@@ -32,7 +32,7 @@ fn views(paths: u16) -> Vec<PathView> {
     (0..paths).map(view).collect()
 }
 
-/// A host with flows to another, driven by hand.
+/// A host with flows to one other host, driven step by step.
 struct Host {
     flows: Vec<Laps>,
     rng: Rng,
@@ -119,7 +119,7 @@ fn what_one_flow_measures_all_flows_to_that_host_know() {
     for path in [0, 1, 3] {
         host.ack(0, path, 6_000_000);
     }
-    // Path 2 is not measured and thought to be idle, so everybody takes it.
+    // Path 2 is not measured and its estimate is the idle delay, so all packets take it.
     assert_eq!([host.poll(0), host.poll(1)], [Grant::Send(PathId(2)); 2]);
     host.ack(1, 2, 6_500_000);
     assert_ne!(host.poll(0), Grant::Send(PathId(2)));
@@ -134,7 +134,7 @@ fn a_flow_starts_at_line_rate_with_two_thresholds_in_flight() {
         sent += 1;
     }
     assert_eq!(host.poll(0), Grant::Blocked);
-    // 2 x 7.096 us at 100 Gb/s are 177,400 bytes, and a packet: 170 packets.
+    // 2 x 7.096 us at 100 Gb/s are 177,400 bytes, plus a packet: 170 packets.
     assert_eq!(sent, 178_448 / 1_048);
     assert_eq!(host.flows[0].rate(host.now), Some(LINE));
 }
@@ -178,7 +178,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
     assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));
     // 1,048 bytes at half of 100 Gb/s.
     assert_eq!(after_congestion(&dropping), Grant::At(Time::from_ps(100_167_680)));
-    // What was chosen stays.
+    // An explicit choice is kept.
     let mut window = LapsConfig::code_2025();
     window.adapt_to_fabric(&drops);
     assert_eq!(window, LapsConfig::code_2025());
@@ -228,7 +228,7 @@ fn an_answered_probe_measures_and_leaves_the_rate_alone() {
     let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
     host.flows[0].on_control(host.now, &reply, &mut cx);
     assert_eq!(host.flows[0].rate(host.now), Some(LINE));
-    // An echo is an acknowledgement.
+    // An echo counts as an acknowledgement.
     host.feed(0, FeedbackKind::Echo, 0, 30_000_000);
     assert_eq!(host.flows[0].rate(host.now), Some(Rate::from_gbps(50)));
 }
@@ -261,7 +261,7 @@ fn beta_zero_sprays_evenly_and_a_longer_path_gets_less_with_the_default() {
         far
     };
     assert!((9_600..10_400).contains(&count(0.0)));
-    // 1/e against 1: 0.2689 of them.
+    // 1/e against 1: a share of 0.2689.
     let far = count(1.0);
     assert!((5_100..5_660).contains(&far), "{far}");
 }

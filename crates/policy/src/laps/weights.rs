@@ -14,7 +14,7 @@ pub(super) enum Weights {
 }
 
 impl Weights {
-    /// For `paths` paths; to be filled by [`Weights::rebuild`].
+    /// Creates weights for `paths` paths; [`Weights::rebuild`] fills them.
     pub(super) fn new(arithmetic: Arithmetic, paths: usize) -> Self {
         match arithmetic {
             Arithmetic::Float => Weights::Float(Spray::new(paths)),
@@ -22,8 +22,8 @@ impl Weights {
         }
     }
 
-    /// All weights anew: a path that takes `unit` / `alpha` longer has 1/e of the share. `delay_ps` is `None` for a path that
-    /// must not be drawn; at least one can be.
+    /// Recomputes all weights: a path that takes `unit` / `alpha` longer has 1/e of the share. `delay_ps` is `None`
+    /// for a path that must not be drawn; at least one path can be drawn.
     pub(super) fn rebuild(
         &mut self,
         alpha: f64,
@@ -36,7 +36,7 @@ impl Weights {
         }
     }
 
-    /// One path has another delay. False if the weights must be rebuilt.
+    /// Updates the delay of one path. Returns false if the weights must be rebuilt.
     #[inline]
     #[must_use]
     pub(super) fn set(&mut self, path: usize, delay_ps: u64) -> bool {
@@ -46,7 +46,7 @@ impl Weights {
         }
     }
 
-    /// The path at `draw` (0 to less than 1) of the sum. Never one of weight 0.
+    /// Returns the path at `draw` (0 to less than 1) of the sum, never one of weight 0.
     #[inline]
     pub(super) fn at(&self, draw: f64) -> usize {
         match self {
@@ -55,7 +55,7 @@ impl Weights {
         }
     }
 
-    /// How likely a path is to be drawn.
+    /// Returns the probability that a path is drawn.
     #[inline]
     pub(super) fn share(&self, path: usize) -> f64 {
         match self {
@@ -64,7 +64,7 @@ impl Weights {
         }
     }
 
-    /// Memory it takes.
+    /// Returns the memory that the weights take, bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Weights::Float(spray) => spray.bytes(),

@@ -1,11 +1,11 @@
-//! What must hold of MP-RDMA, by hand and on the bench.
+//! Tests of MP-RDMA, with values computed by hand and on the test bench.
 
 use std::vec::Vec;
 
 use super::*;
 use crate::testing::{Host, Scenario, random_operations};
 
-/// 1,250 bytes a packet at 100 Gb/s: 100 ns each; 100 of them are a BDP.
+/// Returns an environment with packets of 1,250 bytes at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
     PolicyEnv { base_rtt: Duration::from_us(10), paths: 16, ..Scenario::steady().env }
 }
@@ -87,11 +87,12 @@ fn the_window_grows_by_a_packet_a_round_trip_and_shrinks_by_half_a_packet_a_mark
     assert_eq!(driver.send().len(), 100);
     assert_eq!(driver.ack(3, false), [3]);
     assert!((driver.policy.window_packets() - 100.01).abs() < 1e-9);
-    assert!(driver.ack(4, true).is_empty()); // 99.51: the packet that came back is not replaced
+    assert!(driver.ack(4, true).is_empty()); // 99.51: the acknowledged packet is not replaced
     assert!((driver.policy.window_packets() - 99.51).abs() < 1e-9);
     assert_eq!(driver.ack(5, true), [5]); // 99.01
     assert!((driver.policy.window_packets() - 99.01).abs() < 1e-9);
-    // A hundred clean ones: a packet more, which leaves on the path whose acknowledgement made the window whole.
+    // A hundred unmarked acknowledgements release one packet more, on the path whose acknowledgement completed the
+    // window.
     let sent: usize = (0..100).map(|_| driver.ack(6, false).len()).sum();
     assert_eq!(sent, 101);
     assert!((driver.policy.window_packets() - 100.0).abs() < 0.02);
@@ -154,7 +155,7 @@ fn a_pause_longer_than_the_burst_timer_starts_anew() {
     driver.send();
     let clean = FeedbackKind::Ack { timed: true, marked: false };
     (0..100).for_each(|psn| driver.feed(0, psn, clean, false));
-    // Chances kept while there was nothing to send.
+    // Releases that were kept while there was nothing to send.
     assert_eq!(driver.send().len(), 100);
     assert_eq!(driver.policy.window_packets(), 100.0, "a window that is not used does not grow");
     (100..200).for_each(|psn| driver.feed(0, psn, clean, psn < 150));

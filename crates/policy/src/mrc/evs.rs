@@ -1,4 +1,4 @@
-//! The entropy values (EVs) of a connection and the states they are in.
+//! The entropy values (EVs) of a connection and their states.
 
 use alloc::vec::Vec;
 
@@ -8,54 +8,54 @@ use super::MrcConfig;
 use crate::picker::PathSet;
 use crate::{Egress, PathView};
 
-/// What is held of an EV.
+/// State of an EV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Used in its turn.
     Good,
-    /// Passed over when its turn comes, which makes it good again.
+    /// Skipped at its next turn, and then good again.
     Skip,
-    /// Good and not in use: it takes the place of one that goes.
+    /// Good and not in use: replaces an EV that goes out of use.
     Backup,
-    /// Lost a packet that no trim told of: out of use, and probed.
+    /// Lost a packet without a trim: out of use, and probed.
     AssumedBad,
-    /// Somebody who knows says that it is of no use.
+    /// Reported unusable by the network.
     Denied,
 }
 
-/// What probes have told of an EV that is assumed to be bad.
+/// Probes of an EV that is assumed bad.
 #[derive(Clone, Copy, Debug)]
 struct Probing {
     path: PathId,
-    /// Probes answered in a row.
+    /// Number of probes in a row with a reply.
     good: u8,
-    /// The probe that has not been answered.
+    /// Send time of the probe that has no reply yet.
     asked_at: Option<Time>,
-    /// When the next one may leave.
+    /// Time at which the next probe may leave.
     next_at: Time,
 }
 
-/// All EVs, by their numbers, and those in use.
+/// All EVs by number, and those in use.
 #[derive(Clone, Debug)]
 pub(super) struct Evs {
     states: Vec<State>,
-    /// In the order of their turns.
+    /// EVs in use, in the order of their turns.
     active: Vec<PathId>,
-    /// Whose turn it is, in `active`.
+    /// Index in `active` of the EV whose turn it is.
     turn: usize,
-    /// EVs in use where enough are good; and the least.
+    /// Number of EVs in use if enough are good; and the minimum.
     wanted: usize,
     floor: usize,
     planes: u16,
     good_probes: u8,
     probe_every: Duration,
-    /// One for each that is assumed to be bad.
+    /// One entry for each EV that is assumed bad.
     probing: Vec<Probing>,
 }
 
 impl Evs {
-    /// Of `paths` EVs, the first ones are in use: an EV's plane is its number modulo the number of planes, so that they are
-    /// spread evenly.
+    /// Creates `paths` EVs, the first of which are in use. The plane of an EV is its number modulo the number of
+    /// planes, so EVs in use are spread evenly over the planes.
     pub(super) fn new(config: &MrcConfig, paths: u16, base_rtt: Duration, rng: &mut Rng) -> Self {
         let wanted = config.active_evs.min(paths);
         let state = |path| if path < wanted { State::Good } else { State::Backup };
@@ -81,14 +81,15 @@ impl Evs {
         self.states[path.index()] = state;
     }
 
-    /// Places in `active`, from that whose turn it is on.
+    /// Returns the indices in `active`, starting with the one whose turn it is.
     fn in_turn(&self) -> impl Iterator<Item = usize> {
         let (turn, len) = (self.turn, self.active.len());
         (0..len).map(move |offset| (turn + offset) % len)
     }
 
-    /// The path of the next packet: the first in turn that is not to be passed over and whose NIC port is free; where no port of
-    /// those is free, the first of those; where all are to be passed over, the one whose turn it is.
+    /// Returns the path of the next packet: the first EV in turn that is not to be skipped and whose NIC port is
+    /// free. If no such port is free, the first EV that is not to be skipped. If all are to be skipped, the EV whose
+    /// turn it is.
     pub(super) fn next(&self, egress: Egress) -> PathId {
         let good = || {
             let paths = self.in_turn().map(|place| self.active[place]);
@@ -97,7 +98,7 @@ impl Evs {
         good().find(|path| egress.is_free(*path)).or_else(|| good().next()).unwrap_or(self.active[self.turn])
     }
 
-    /// A packet has left on this path: the first that was passed over for it is good again.
+    /// Records that a packet has left on this path. The first EV that was skipped for it is good again.
     pub(super) fn sent(&mut self, path: PathId) {
         let Some(taken) = self.in_turn().find(|place| self.active[*place] == path) else { return };
         let passed = self.in_turn().take_while(|place| *place != taken);
@@ -108,15 +109,15 @@ impl Evs {
         self.turn = (taken + 1) % self.active.len();
     }
 
-    /// Congestion on the way of a packet, before its last hop. The turn of one that is out of use does not come.
+    /// Marks an EV to be skipped, after congestion before the last hop. Has no effect on an EV that is out of use.
     pub(super) fn congested(&mut self, path: PathId) {
         if let Some(state @ State::Good) = self.states.get_mut(path.index()) {
             *state = State::Skip;
         }
     }
 
-    /// A packet is lost that no trim told of: its EV goes out of use, another takes its place. Where none is left and too few
-    /// would be in use it stays, to be passed over once.
+    /// Takes the EV of a packet that was lost without a trim out of use, and replaces it. Without a replacement, and
+    /// with too few EVs in use, it stays in use and is skipped once.
     pub(super) fn lost(&mut self, now: Time, path: PathId) {
         match self.states.get(path.index()).copied() {
             Some(State::Good | State::Skip) if !self.replace(path, self.floor) => self.set(path, State::Skip),
@@ -128,7 +129,8 @@ impl Evs {
         }
     }
 
-    /// Takes an EV out of use for a backup; without one, only if more than `least` are in use. Whether it did.
+    /// Replaces an EV by a backup. Without a backup, removes it if more than `least` are in use. Returns true if it
+    /// is out of use.
     fn replace(&mut self, path: PathId, least: usize) -> bool {
         let Some(place) = self.active.iter().position(|&active| active == path) else { return true };
         if let Some(backup) = self.backup(path) {
@@ -145,14 +147,14 @@ impl Evs {
         true
     }
 
-    /// A backup, on the same plane if there is one.
+    /// Returns a backup, on the same plane if there is one.
     fn backup(&self, path: PathId) -> Option<PathId> {
         let backups =
             || (0..self.states.len() as u16).map(PathId).filter(|path| self.state(*path) == State::Backup);
         backups().find(|other| other.0 % self.planes == path.0 % self.planes).or_else(|| backups().next())
     }
 
-    /// It is of use again: at once where fewer are in use than should be, otherwise in the place of the next one that goes.
+    /// Makes an EV usable again: in use if fewer are in use than wanted, otherwise as a backup.
     fn put_back(&mut self, path: PathId) {
         let is_wanted = self.active.len() < self.wanted;
         self.set(path, if is_wanted { State::Good } else { State::Backup });
@@ -161,12 +163,12 @@ impl Evs {
         }
     }
 
-    /// The EV to probe now.
+    /// Returns the EV to probe now.
     pub(super) fn to_probe(&self, now: Time) -> Option<PathId> {
         self.probing.iter().find(|probing| probing.next_at <= now).map(|probing| probing.path)
     }
 
-    /// A probe of it leaves. The one before that is not answered was none.
+    /// Records that a probe leaves. A previous probe without reply counts as failed.
     pub(super) fn probed(&mut self, now: Time, path: PathId) {
         if let Some(probing) = self.probing.iter_mut().find(|probing| probing.path == path) {
             if probing.asked_at.is_some() {
@@ -176,7 +178,7 @@ impl Evs {
         }
     }
 
-    /// A probe that left at `sent_at` was answered.
+    /// Processes the reply to the probe that left at `sent_at`.
     pub(super) fn answered(&mut self, path: PathId, sent_at: Time) {
         let is_this = |probing: &Probing| probing.path == path && probing.asked_at == Some(sent_at);
         let Some(place) = self.probing.iter().position(is_this) else { return };
@@ -188,7 +190,8 @@ impl Evs {
         }
     }
 
-    /// The set of paths has changed: an EV whose path is down, or not in it, is denied. With all of them down, all are tried.
+    /// Replaces the set of usable paths: an EV whose path is down or missing is denied. With all paths down, all are
+    /// tried.
     pub(super) fn on_paths(&mut self, paths: &[PathView]) {
         let usable = PathSet::usable(paths);
         for path in (0..self.states.len() as u16).map(PathId) {
@@ -206,8 +209,8 @@ impl Evs {
         self.set(path, State::Denied);
     }
 
-    /// Those denied leave for backups, then for those assumed to be bad, and whatever the floor says: nothing comes through
-    /// there.
+    /// Replaces denied EVs by backups, then by an EV that is assumed bad, regardless of the minimum: denied EVs carry
+    /// nothing.
     fn drop_denied(&mut self) {
         let is_denied = |path: &PathId| self.state(*path) == State::Denied;
         let denied: Vec<PathId> = self.active.iter().copied().filter(is_denied).collect();
@@ -240,7 +243,7 @@ mod tests {
         (0..packets).map(|_| send(evs)).collect()
     }
 
-    /// The oracle: marked twice before its turn comes, an EV is passed over once.
+    /// Worked example: an EV that is marked twice before its turn is skipped once.
     #[test]
     fn marked_twice_it_is_passed_over_once() {
         let mut evs = evs(4, 4, 1, 1);
@@ -249,7 +252,7 @@ mod tests {
         assert_eq!(laps(&mut evs, 8), [0, 1, 3, 0, 1, 2, 3, 0]);
     }
 
-    /// The oracle: of two neighbours that are to be passed over, one packet makes one good again.
+    /// Worked example: of two adjacent EVs that are to be skipped, each packet makes one good again.
     #[test]
     fn two_neighbours_are_good_again_with_two_packets() {
         let mut evs = evs(4, 4, 1, 1);
@@ -277,13 +280,13 @@ mod tests {
 
     #[test]
     fn what_loses_packets_leaves_for_a_backup_of_its_plane() {
-        // Planes of even and of odd EVs; 4 to 7 are backups.
+        // One plane of even and one of odd EVs; 4 to 7 are backups.
         let mut evs = evs(4, 8, 1, 2);
         evs.lost(Time::ZERO, PathId(1));
         assert_eq!(laps(&mut evs, 4), [0, 5, 2, 3]);
         evs.lost(Time::ZERO, PathId(3));
         evs.lost(Time::ZERO, PathId(5));
-        // No odd one is left after 7.
+        // No odd backup is left after 7.
         assert_eq!(laps(&mut evs, 4), [0, 4, 2, 7]);
     }
 
@@ -300,7 +303,7 @@ mod tests {
         let mut evs = evs(2, 2, 1, 1);
         evs.lost(Time::from_us(5), PathId(1));
         let mut at = Time::from_us(5);
-        // The second one is lost: three more.
+        // The second probe is lost: three more are needed.
         for n in 0..5 {
             assert_eq!(evs.to_probe(at), Some(PathId(1)), "{n}");
             evs.probed(at, PathId(1));
@@ -326,7 +329,7 @@ mod tests {
                 .collect()
         };
         let mut evs = evs(3, 4, 2, 1);
-        // What is not in the set is of as little use as what is down.
+        // A path that is missing from the set counts as down.
         evs.on_paths(&states(&[])[1..]);
         assert_eq!(laps(&mut evs, 3), [3, 1, 2]);
         evs.on_paths(&states(&[]));
@@ -334,7 +337,7 @@ mod tests {
         let mut evs = self::evs(3, 4, 2, 1);
         evs.on_paths(&states(&[1]));
         assert_eq!(laps(&mut evs, 3), [0, 3, 2]);
-        // Below the floor, and what was assumed to be bad is better than that.
+        // Below the minimum; an EV that is assumed bad is better than a denied one.
         evs.lost(Time::ZERO, PathId(2));
         evs.on_paths(&states(&[0, 1, 3]));
         assert_eq!(laps(&mut evs, 2), [2, 2]);

@@ -1,20 +1,20 @@
-//! MRC, Multipath Reliable Connection (OCP specification 1.0; arXiv 2605.04333 and 2606.18170), **as understood** from
-//! second-hand descriptions: which path a packet takes. The window is NSCC's, the timer that of
+//! MRC, Multipath Reliable Connection (OCP specification 1.0; arXiv 2605.04333 and 2606.18170), **as understood**
+//! from second-hand descriptions: path selection. The window is that of NSCC, the timer that of
 //! [`Recovery::Timeouts`](crate::Recovery::Timeouts).
 //!
-//! A connection has a set of entropy values (EVs), each of which fixes a path, spread over the planes of the network. Packets
-//! take them in turn. Each EV is in a state:
+//! A connection has a set of entropy values (EVs), each of which determines a path, spread over the planes of the
+//! network. Packets take them in turn. Each EV is in a state:
 //!
 //! | State | Enters | Leaves |
 //! |---|---|---|
 //! | good | at the start | |
-//! | skip | a mark, or a trim before the last hop | when its turn comes, passed over; one such a packet |
-//! | assumed bad | a packet is lost that no trim told of: another EV takes its place at once | probes in a row were answered |
-//! | denied | its link is down, as somebody who knows says | the same says that it is up |
+//! | skip | a mark, or a trim before the last hop | at its turn, skipped; one per packet |
+//! | assumed bad | a packet is lost without a trim; another EV replaces it | several probes in a row succeed |
+//! | denied | the network reports its link down | the network reports its link up |
 //!
-//! What is not public is a parameter here, with a value of ours: how many probes, how often, and how many EVs stay in use at
-//! least. Marks are taken for those of the way: hosts do not see where a packet was marked. What MRC has and this has not: the
-//! higher class of what is sent again, and timers of single packets.
+//! Unpublished values are parameters here, with our defaults: the number of probes, their interval, and the minimum
+//! number of EVs in use. A mark counts as one before the last hop, because hosts do not see where a packet was
+//! marked. Not implemented are MRC's higher traffic class for retransmissions, and its timers of single packets.
 
 mod evs;
 
@@ -39,17 +39,20 @@ use evs::Evs;
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MrcConfig {
-    /// The window.
+    /// Congestion window (NSCC).
     pub nscc: NsccConfig,
-    /// EVs in use for each NIC port (128; MRC has 128 to 256). The other paths of the queue pair are backups.
+    /// Number of EVs in use for each NIC port. Default 128 (MRC has 128 to 256). The other paths of the queue pair
+    /// are backups.
     pub active_evs: u16,
-    /// Planes of the network, at least as many as NIC ports lead to the peer (1). An EV is in the plane of its number modulo that.
+    /// Number of planes of the network, at least the number of NIC ports that lead to the peer. Default 1. The plane
+    /// of an EV is its number modulo this.
     pub planes: u16,
-    /// The least number of EVs in use while paths are up. 8, ours: a plane each of eight.
+    /// Minimum number of EVs in use while paths are up. Default 8 (ours): one for each of eight planes.
     pub floor_evs: u16,
-    /// Probes answered in a row that make an EV good again. 3, ours.
+    /// Number of replies to probes in a row that make an EV good again. Default 3 (ours).
     pub good_probes: u8,
-    /// Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets queues to come back.
+    /// Interval between probes of an EV, in idle round-trip times. Default 8 (ours): long enough for a queued probe
+    /// to return.
     pub probe_rtts: f64,
 }
 
@@ -73,7 +76,7 @@ impl AsFluid for MrcConfig {
 }
 
 impl Adapt for MrcConfig {
-    /// A plane a NIC port, each with as many EVs as one has by default.
+    /// Uses one plane per NIC port, each with the configured number of EVs.
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.nscc.adapt_to_fabric(fabric);
         self.planes = self.planes.max(fabric.nic_ports);
@@ -88,7 +91,7 @@ impl Adapt for MrcConfig {
 }
 
 impl MrcConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.nscc.validate().map_err(|error| error.within("nscc"))?;
         check(self.active_evs > 0, "active_evs", self.active_evs, "at least 1")?;
@@ -99,7 +102,7 @@ impl MrcConfig {
         let rtts = (0.1..=1e3).contains(&self.probe_rtts);
         check(rtts, "probe_rtts", self.probe_rtts, "0.1 to 1000 (idle round-trip times)")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Mrc {
         Mrc { nscc: Nscc::new(&self.nscc, env), evs: Box::new(Evs::new(self, env.paths, env.base_rtt, rng)) }
     }

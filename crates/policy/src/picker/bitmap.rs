@@ -1,5 +1,5 @@
-//! STrack's choice of paths (Le et al., "STrack: A Reliable Multipath Transport for AI/ML Clusters", arXiv 2407.15266), as
-//! understood from second-hand descriptions: a bit of ECN for each entropy value.
+//! STrack's path selection (Le et al., "STrack: A Reliable Multipath Transport for AI/ML Clusters", arXiv
+//! 2407.15266), **as understood** from second-hand descriptions: an ECN bit for each entropy value.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -10,29 +10,29 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{Feedback, FeedbackKind, PathView, PolicyCx, Sent, Want};
 
-/// Packet after packet takes path after path. A mark sets the path's bit; a path whose bit is set is passed over once, which
-/// clears it. Several marks before its turn comes are as one.
+/// Packets take the paths in turn. A mark sets the path's bit. A path whose bit is set is skipped once, which clears
+/// the bit. Several marks before its turn count as one.
 ///
-/// Ours: a lost packet sets the bit, too, since there may be nothing at the end of its path; and the order is that of the
-/// paths from a random start.
+/// Our choices: a lost packet sets the bit, too, because its path may be dead; and the order is that of the paths,
+/// from a random start.
 #[derive(Clone, Debug)]
 pub struct Bitmap {
     next: PathId,
-    // Apart, because most queue pairs have another picker.
+    // Boxed, because most queue pairs have another picker.
     round: Box<Round>,
 }
 
 #[derive(Clone, Debug)]
 struct Round {
     paths: PathSet,
-    /// Where in `paths` the next one is.
+    /// Index in `paths` of the next path.
     at: u32,
-    /// A bit a path, 64 a word.
+    /// One bit per path, 64 per word.
     marked: Box<[u64]>,
 }
 
 impl Bitmap {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         let marked = vec![0; usize::from(paths).div_ceil(64)].into_boxed_slice();
         let mut round = Round { paths: PathSet::all(paths), at: rng.below(u32::from(paths)), marked };
@@ -41,7 +41,7 @@ impl Bitmap {
 }
 
 impl Round {
-    /// The next path whose bit is not set; clears the bits on the way, so that it ends after one round at most.
+    /// Advances to the next path whose bit is not set. Clears the bits it passes, so it ends after at most one round.
     #[inline]
     fn advance(&mut self) -> PathId {
         loop {
@@ -57,7 +57,7 @@ impl Round {
     }
 }
 
-/// The word of a path and its bit there.
+/// Returns the index of a path's word, and the path's bit in it.
 fn place(path: PathId) -> (usize, u64) {
     (path.index() / 64, 1 << (path.index() % 64))
 }
@@ -87,7 +87,7 @@ impl PathPicker for Bitmap {
                 | FeedbackKind::Timeout
         );
         if congested && feedback.path == self.next {
-            // Its turn has come: passed over at once.
+            // It is the path's turn: skip it at once.
             self.next = self.round.advance();
         } else if congested {
             let (word, bit) = place(feedback.path);
@@ -109,7 +109,7 @@ mod tests {
     use pathweave_units::Duration;
     use std::vec::Vec;
 
-    /// Five paths, of which 0 is next.
+    /// Returns a picker of five paths, of which 0 is next.
     fn picker(host: &mut Host) -> Bitmap {
         let mut picker = Bitmap::new(5, &mut host.rng);
         picker.round.at = 4;
@@ -170,10 +170,11 @@ mod tests {
         let mut picker = picker(&mut host);
         feed(&mut picker, 0, MARKED, &mut host);
         assert_eq!(sends(&mut picker, 5, &mut host), [1, 2, 3, 4, 0]);
-        // 1 is next. Each of the first four is next when its mark comes and passed over then, 0 on the way from 4 to 1.
+        // 1 is next. Each of the first four is next when its mark arrives and is skipped then; 0 is skipped between 4
+        // and 1.
         [0, 1, 2, 3, 4].into_iter().for_each(|path| feed(&mut picker, path, MARKED, &mut host));
         assert_eq!(sends(&mut picker, 6, &mut host), [1, 2, 3, 4, 0, 1]);
-        // 2 is next when its mark comes, as the last one: all others are passed over, and it is next again.
+        // 2 is next when its mark arrives, as the last one: all others are skipped, and it is next again.
         [0, 1, 3, 4, 2].into_iter().for_each(|path| feed(&mut picker, path, MARKED, &mut host));
         assert_eq!(sends(&mut picker, 6, &mut host), [2, 3, 4, 0, 1, 2]);
     }
@@ -197,7 +198,7 @@ mod tests {
         let split = crate::SplitConfig { cc, picker: config };
         let scenario = Scenario { packets: 7_000, ..Scenario::one_path_marked() };
         let sent = &scenario.run(|env, rng| split.build(env, rng)).senders[0].sent;
-        // Every other round of four.
+        // Every second round of four.
         assert!((950..1_060).contains(&sent[0]) && sent[1..].iter().all(|&n| n > 1_950), "{sent:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Single-path ECMP: the switches hash what never changes.
+//! Single-path ECMP: the hashed header fields never change.
 
 use pathweave_units::{PathId, Rng, Time};
 
@@ -6,19 +6,19 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// One path for the life of the queue pair, drawn from its random stream. Another is drawn when it goes down; it
-/// does not return when the first comes up again.
+/// One path for the life of the queue pair, drawn from its random stream. If it goes down, another one is drawn,
+/// which stays when the first comes up again.
 #[derive(Clone, Debug)]
 pub struct Ecmp {
     path: PathId,
 }
 
 impl Ecmp {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         Ecmp { path: PathSet::all(paths).draw(rng) }
     }
-    /// The path in use.
+    /// Returns the path in use.
     pub fn path(&self) -> PathId {
         self.path
     }

@@ -1,26 +1,27 @@
-//! Path after path in laps, each lap in an order of its own: indices from 0 on, XORed with a random mask (uet-htsim).
+//! Iteration over the paths in laps, each lap in a different order: indices from 0 on, XORed with a random mask
+//! (uet-htsim).
 
 use pathweave_units::{PathId, Rng};
 
 use super::PathSet;
 
-/// Where in its laps a picker is.
+/// Position of a picker in its laps.
 #[derive(Clone, Debug)]
 pub(super) struct Laps {
     paths: PathSet,
-    /// A power of two, not less than the number of paths.
+    /// Number of positions in a lap: a power of two, at least the number of paths.
     places: u32,
     at: Place,
-    /// Of the lap after this one, drawn ahead so that looking changes nothing.
+    /// Mask of the next lap. Drawn ahead, so that reading it does not change the state.
     next_mask: u32,
 }
 
-/// A place in a lap.
+/// A position in a lap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     index: u32,
     mask: u32,
-    /// Not in the lap at hand.
+    /// True if the position is in the next lap.
     is_later: bool,
 }
 
@@ -36,12 +37,12 @@ impl Laps {
         &self.paths
     }
 
-    /// The next place that has a path, from this one on, and its path.
+    /// Returns the first position from `place` on that has a path, and its path.
     #[inline]
     pub(super) fn first_from(&self, mut place: Place) -> (Place, PathId) {
         loop {
             let number = place.index ^ place.mask;
-            // Where paths are no power of two, some places have none: fewer than half of a lap.
+            // If the number of paths is not a power of two, fewer than half of the positions have no path.
             if number < self.paths.len() {
                 return (place, self.paths.get(number));
             }
@@ -49,13 +50,13 @@ impl Laps {
         }
     }
 
-    /// Where it is.
+    /// Returns the current position.
     #[inline]
     pub(super) fn here(&self) -> Place {
         self.at
     }
 
-    /// The place behind it.
+    /// Returns the position after `place`.
     #[inline]
     pub(super) fn after(&self, place: Place) -> Place {
         if place.index + 1 < self.places {
@@ -65,7 +66,7 @@ impl Laps {
         }
     }
 
-    /// Goes on to a place.
+    /// Moves to a position.
     #[inline]
     pub(super) fn go_to(&mut self, place: Place, rng: &mut Rng) {
         self.at = Place { is_later: false, ..place };

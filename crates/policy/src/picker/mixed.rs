@@ -1,4 +1,4 @@
-//! Paths that came back, and without one the bitmap's: the default of uet-htsim.
+//! Recycled paths, or the bitmap's next path if there is none: the default of uet-htsim.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -14,8 +14,8 @@ use crate::{Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
 /// Parameters of [`Mixed`]: those of its bitmap.
 pub type MixedConfig = PenaltiesConfig;
 
-/// A packet takes the path that came back unmarked first of those not taken since whose NIC port is free; without one, the next one in order that has
-/// no penalty ([`Penalties`]). Both hear everything.
+/// A packet takes the oldest recycled path whose NIC port is free: one that returned unmarked and has not been taken
+/// since. Without one, it takes the next path without penalty ([`Penalties`]). Both parts process all feedback.
 #[derive(Clone, Debug)]
 pub struct Mixed {
     #[expect(clippy::box_collection, reason = "most queue pairs have another picker, and pay for its size")]
@@ -24,7 +24,7 @@ pub struct Mixed {
 }
 
 impl Mixed {
-    /// A queue pair of this environment.
+    /// Creates the picker of a queue pair in this environment.
     pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         Mixed { returned: Box::default(), penalties: Penalties::new(config, env, rng) }
     }

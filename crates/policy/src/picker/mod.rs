@@ -1,7 +1,7 @@
-//! Path pickers: which path a packet takes, whatever its rate.
+//! Path pickers: choose the path of each packet, independent of the rate.
 //!
-//! Add one: a file with the picker; its `mod` line, and one line in the list at the end of this file. A program can also bring its
-//! own at run time ([`Supply`]).
+//! To add a picker: write a file with it, and add its `mod` line and one line in the list at the end of this file. A
+//! program can also supply its own picker at run time ([`Supply`]).
 
 mod bitmap;
 mod ecmp;
@@ -34,27 +34,29 @@ pub use supplied::{MakePicker, ProgramPicker, Supplied, Supply};
 
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///
-/// Every call lends the random stream of the queue pair and what the queue pairs of the endpoint share ([`PolicyCx`]), as
-/// for a [`Policy`](crate::Policy). No method has a body here; [`ignores!`](crate::ignores) supplies empty ones.
+/// Every call passes the random stream of the queue pair and the state shared by the queue pairs of the endpoint
+/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores)
+/// supplies empty ones.
 pub trait PathPicker {
-    /// Its queue pair is opened; the first call. It joins here what it shares with others of the endpoint.
+    /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the
+    /// endpoint.
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
-    /// Its queue pair is closed; the last call.
+    /// Called last, when the queue pair closes.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
-    /// The path for this packet. Changes nothing: asked again, it answers the same.
+    /// Returns the path for this packet. Does not change the state: a repeated call returns the same path.
     fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
-    /// A packet left on the path picked for it. What is returned comes back with the feedback on it
-    /// ([`Memo::picker_half`](crate::Memo::picker_half)), where the congestion control sees it, too; 0 where nothing is to be
-    /// kept.
+    /// Commits a packet that left on the path picked for it. The returned value comes back with the feedback on it
+    /// ([`Memo::picker_half`](crate::Memo::picker_half)), where the congestion control can read it, too. 0 if there
+    /// is nothing to store.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32;
-    /// Feedback on a packet.
+    /// Processes feedback on a packet.
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>);
-    /// The set of paths changed.
+    /// Replaces the set of paths.
     fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>);
 }
 
-/// Declares the pickers a `split` policy can use, one line each: the module, the name in it, and its configuration where it
-/// has one.
+/// Declares the pickers that a `split` policy can use, one line each: the module, the type in it, and its
+/// configuration if it has one.
 macro_rules! pickers {
     ($( $(#[$doc:meta])* $module:ident: $name:ident $(($config:ident))? ),* $(,)?) => {
         $( pub use $module::{$name $(, $config)?}; )*
@@ -66,7 +68,7 @@ macro_rules! pickers {
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum PickerConfig {
             $( $(#[$doc])* $name $(($config))?, )*
-            /// Pickers of the program; no scenario can name them.
+            /// A picker supplied by the program; no scenario can name it.
             #[cfg_attr(feature = "serde", serde(skip))]
             Supplied(Supply),
         }
@@ -75,31 +77,32 @@ macro_rules! pickers {
         #[derive(Clone, Debug)]
         pub enum AnyPicker {
             $( $(#[$doc])* $name($name), )*
-            /// A picker of the program; a virtual call.
+            /// A picker supplied by the program, dispatched by a virtual call.
             Supplied(Supplied),
         }
 
         impl PickerConfig {
-            /// Each of them by its name here, with its defaults.
+            /// Returns each picker by its name in this enum, with its defaults.
             #[cfg(any(test, feature = "testing"))]
             pub fn every() -> alloc::vec::Vec<(&'static str, Self)> {
                 alloc::vec![ $( (stringify!($name), PickerConfig::$name $((<$config>::default()))?) ),* ]
             }
-            /// Names the first field that is wrong.
+            /// Returns an error that names the first invalid field.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $( pickers!(@pattern $name config $($config)?) => pickers!(@validate config $($config)?), )*
                     PickerConfig::Supplied(_) => Ok(()),
                 }
             }
-            /// How its packets are spread; `None` for pickers of the program, which do not say.
+            /// Returns the spreading of its packets; `None` for pickers supplied by the program, for which it is
+            /// unknown.
             pub fn spread(&self) -> Option<Spread> {
                 match self {
                     $( pickers!(@any $name $($config)?) => Some(<$name as Spreads>::SPREAD), )*
                     PickerConfig::Supplied(_) => None,
                 }
             }
-            /// The picker of one queue pair.
+            /// Builds the picker of one queue pair.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPicker {
                 match self {
                     $( pickers!(@pattern $name config $($config)?) => {
@@ -165,7 +168,7 @@ macro_rules! pickers {
 pickers! {
     /// One path for the life of the queue pair.
     ecmp: Ecmp,
-    /// One path for its life, drawn in proportion to the paths' rates.
+    /// One path for the life of the queue pair, drawn in proportion to the paths' rates.
     weighted: Wcmp,
     /// Every packet takes a random path.
     rps: Rps,
@@ -173,18 +176,19 @@ pickers! {
     weighted: WeightedRps,
     /// Every message takes a random path.
     per_message: PerMessage,
-    /// Packet after packet takes path after path.
+    /// Packets take the paths in turn.
     round_robin: RoundRobin,
-    /// Packet after packet takes path after path; a marked one is passed over once.
+    /// Packets take the paths in turn; a marked path is skipped once.
     bitmap: Bitmap,
-    /// Path after path, each lap in an order of its own.
+    /// Packets take the paths in laps, each lap in a different order.
     oblivious: Oblivious,
-    /// The same, passing over paths with penalties for marks, trims and losses (Ultra Ethernet's bitmap).
+    /// Packets take the paths in laps, which skip paths with penalties for marks, trims and losses (Ultra Ethernet's
+    /// bitmap).
     penalties: Penalties(PenaltiesConfig),
-    /// REPS: a path that came back unmarked is taken again, once; without one, any.
+    /// REPS: a path that returned unmarked is taken again, once; without one, a random path.
     recycled: Recycled(RecycledConfig),
-    /// A path that came back unmarked; without one, the bitmap's next (uet-htsim's default).
+    /// A path that returned unmarked; without one, the bitmap's next path (uet-htsim's default).
     mixed: Mixed(MixedConfig),
-    /// PLB: another path after rounds of congestion.
+    /// PLB: another path after several rounds of congestion.
     plb: Plb(PlbConfig),
 }

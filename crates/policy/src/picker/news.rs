@@ -1,25 +1,25 @@
-//! What a packet's fate says of its path, as the pickers of Ultra Ethernet see it.
+//! Classification of feedback on a path, as used by the pickers of Ultra Ethernet.
 
 use pathweave_units::TrimmedAt;
 
 use crate::{Feedback, FeedbackKind};
 
-/// What is heard of a path.
+/// Class of feedback on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathNews {
-    /// The packet came through unmarked; or it was trimmed at the last hop, which all paths lead to.
+    /// The packet arrived unmarked, or it was trimmed at the last hop, which all paths share.
     Good,
-    /// It was marked.
+    /// The packet was marked.
     Marked,
-    /// There was no room for it, or it was lost.
+    /// The packet was trimmed before the last hop, or lost.
     Refused,
-    /// Nothing was heard of it.
+    /// The packet timed out.
     Silent,
 }
 
 impl PathNews {
-    /// `None`: it says nothing. An acknowledgement speaks of the packet that it answers and of no other, also where another one
-    /// told before that it has arrived.
+    /// Classifies feedback; `None` if it does not concern a path. An acknowledgement counts for the packet that
+    /// triggered it and no other, even if another acknowledgement reported that packet before.
     #[inline]
     pub(super) fn of(feedback: &Feedback) -> Option<Self> {
         Some(match feedback.kind {
@@ -42,8 +42,8 @@ mod tests {
     use crate::Memo;
     use pathweave_units::{Duration, PathId};
 
-    /// uet-htsim: each ACK is GOOD or ECN for the path of the packet that caused it, whatever else it tells; a NACK is that of
-    /// the last hop or a refusal.
+    /// uet-htsim: each ACK is GOOD or ECN for the path of the packet that triggered it, whatever else it
+    /// acknowledges. A NACK is one of the last hop or a refusal.
     #[test]
     fn each_acknowledgement_is_heard_once() {
         let of = |kind| {
@@ -62,9 +62,9 @@ mod tests {
         for (marked, news) in [(false, PathNews::Good), (true, PathNews::Marked)] {
             let trimmed = |at| FeedbackKind::Trimmed { at, marked };
             assert_eq!(of(FeedbackKind::Ack { timed: true, marked }), Some(news));
-            // The packet that caused it was told of before.
+            // The packet that triggered it was reported before.
             assert_eq!(of(FeedbackKind::Heard { marked }), Some(news));
-            // One that another's acknowledgement tells of, too.
+            // A packet reported by the acknowledgement of another one, too.
             assert_eq!(of(FeedbackKind::Ack { timed: false, marked }), None);
             assert_eq!(of(trimmed(TrimmedAt::LastHop)), Some(news));
             assert_eq!(of(trimmed(TrimmedAt::OnTheWay)), Some(PathNews::Refused));

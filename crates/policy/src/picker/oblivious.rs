@@ -1,4 +1,4 @@
-//! Path after path, whatever is heard of them: Ultra Ethernet's oblivious spraying, as uet-htsim has it.
+//! Paths in turn, independent of feedback: Ultra Ethernet's oblivious spraying, as in uet-htsim.
 
 use pathweave_units::{PathId, Rng, Time};
 
@@ -7,14 +7,14 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// Each lap takes every path once, in an order of its own, so that senders do not keep step.
+/// Each lap takes every path once, in a different order, so that senders do not synchronize.
 #[derive(Clone, Debug)]
 pub struct Oblivious {
     laps: Laps,
 }
 
 impl Oblivious {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         Oblivious { laps: Laps::new(PathSet::all(paths), rng) }
     }

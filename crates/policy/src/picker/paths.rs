@@ -1,4 +1,4 @@
-//! The paths that can be used.
+//! The usable paths.
 
 use alloc::boxed::Box;
 
@@ -6,26 +6,26 @@ use pathweave_units::{PathId, Rng};
 
 use crate::{Egress, PathState, PathView};
 
-/// The paths that are up, or all if none is. Takes no memory while all are up.
+/// The paths that are up, or all if none is. Takes no heap memory while all are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSet {
     /// Number of usable paths.
     len: u32,
-    /// `None`: they are 0 to `len - 1`.
+    /// Sorted identifiers; `None` if they are 0 to `len - 1`.
     some: Option<Box<[PathId]>>,
 }
 
 impl PathSet {
-    /// Paths 0 to `count - 1`, all up.
+    /// Creates paths 0 to `count - 1`, all up.
     pub fn all(count: u16) -> Self {
         assert!(count > 0, "a queue pair needs a path");
         PathSet { len: u32::from(count), some: None }
     }
-    /// The usable ones of `paths`.
+    /// Creates the set of the usable ones of `paths`.
     pub fn usable(paths: &[PathView]) -> Self {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let up = |path: &&PathView| path.state == PathState::Up;
-        // The usual case, at the start of every queue pair: no list is made.
+        // The usual case, at the start of every queue pair: no list is allocated.
         if let Ok(count) = u16::try_from(paths.len())
             && paths.iter().enumerate().all(|(i, path)| up(&path) && path.id.index() == i)
         {
@@ -39,16 +39,16 @@ impl PathSet {
         let dense = some.iter().enumerate().all(|(i, path)| path.index() == i);
         PathSet { len, some: (!dense).then_some(some) }
     }
-    /// How many, if they are paths 0 up to that.
+    /// Returns the number of paths, if they are numbered from 0 without gaps.
     pub fn are_all(&self) -> Option<u16> {
         if self.some.is_none() { u16::try_from(self.len).ok() } else { None }
     }
-    /// How many there are; never 0.
+    /// Returns the number of paths; never 0.
     #[expect(clippy::len_without_is_empty, reason = "a path set is never empty")]
     pub fn len(&self) -> u32 {
         self.len
     }
-    /// The `n`-th in order of their identifiers.
+    /// Returns the `n`-th path in order of identifiers.
     #[inline]
     pub fn get(&self, n: u32) -> PathId {
         match &self.some {
@@ -59,29 +59,29 @@ impl PathSet {
             Some(some) => some[n as usize],
         }
     }
-    /// A uniform choice.
+    /// Draws a path uniformly.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> PathId {
         self.get(rng.below(self.len))
     }
-    /// Whether the path is one of them.
+    /// Returns true if the path is in the set.
     pub fn contains(&self, path: PathId) -> bool {
         match &self.some {
             None => u32::from(path.0) < self.len,
             Some(some) => some.binary_search(&path).is_ok(),
         }
     }
-    /// A uniform choice among those that are not `path`; `path` itself if there is no other.
+    /// Draws a path other than `path` uniformly; returns `path` itself if there is no other.
     pub fn draw_other(&self, path: PathId, rng: &mut Rng) -> PathId {
         if self.len == 1 || !self.contains(path) {
             return self.draw(rng);
         }
-        // The last one stands in for the one left out.
+        // The last path replaces the excluded one.
         let drawn = self.get(rng.below(self.len - 1));
         if drawn == path { self.get(self.len - 1) } else { drawn }
     }
-    /// `path` if its NIC port is free or none is; else its like at a free port, or where that is not usable the next usable path
-    /// whose port is free.
+    /// Returns `path` if its NIC port is free or none is. Otherwise returns the same inner path at a free port, or if
+    /// that is not usable, the next usable path whose port is free.
     #[inline]
     pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
         let settled = egress.settle(path, |like| self.contains(like));
@@ -90,13 +90,13 @@ impl PathSet {
             _ => settled,
         }
     }
-    /// `path` if it is usable, else another drawn at random.
+    /// Returns `path` if it is usable, or else a random path.
     pub fn keep_or_draw(&self, path: PathId, rng: &mut Rng) -> PathId {
         if self.contains(path) { path } else { self.draw(rng) }
     }
 }
 
-/// The path of the list that comes next after `path`, all round, and whose port is free; `path` if there is none.
+/// Returns the path of the list that follows `path` cyclically and whose port is free; `path` if there is none.
 fn next_free(list: &[PathId], path: PathId, egress: Egress) -> PathId {
     let (before, after) = list.split_at(list.partition_point(|other| *other <= path));
     after.iter().chain(before).copied().find(|other| egress.is_free(*other)).unwrap_or(path)

@@ -1,4 +1,4 @@
-//! Path after path, passing over those with a penalty: Ultra Ethernet's bitmap, as uet-htsim has it.
+//! Paths in turn, except those with a penalty: Ultra Ethernet's bitmap, as in uet-htsim.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -18,28 +18,28 @@ use crate::{ConfigError, Egress, Feedback, PathView, PolicyCx, PolicyEnv, Sent, 
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PenaltiesConfig {
-    /// Penalty of a path for a marked packet (1).
+    /// Penalty of a path for a marked packet. Default 1.
     pub marked: u8,
-    /// For one that was trimmed before the last hop, or found to be lost (4).
+    /// Penalty of a path for a packet that was trimmed before the last hop, or found lost. Default 4.
     pub refused: u8,
-    /// For one of which nothing was heard in time (15).
+    /// Penalty of a path for a packet that timed out. Default 15.
     pub silent: u8,
-    /// The most it can be (15).
+    /// Largest penalty of a path. Default 15.
     pub most: u8,
-    /// Which of the paths passed over on the way to the next packet's is forgiven one.
+    /// Paths skipped for a packet whose penalty falls by one: "first" (default) or "each".
     pub forgives: Forgives,
 }
 
-/// Which paths are forgiven when they are passed over.
+/// Skipped paths whose penalty falls by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Forgives {
-    /// The first one of them (uet-htsim): several bad ones in a row recover slowly.
+    /// The first skipped path (uet-htsim): several bad paths in a row recover slowly.
     #[default]
     First,
-    /// Each of them (EQDS).
+    /// Each skipped path (EQDS).
     Each,
 }
 
@@ -50,17 +50,17 @@ impl Default for PenaltiesConfig {
 }
 
 impl PenaltiesConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check(self.most > 0, "most", self.most, "1 to 255")
     }
 }
 
-/// Path after path, each lap in an order of its own. A path with a penalty is passed over, which lowers it. After a lap in which
-/// all have one, the next one is taken all the same.
+/// Takes paths in turn, each lap in a different order. A path with a penalty is skipped, which lowers the penalty.
+/// After a lap in which all paths have a penalty, the next one is taken nevertheless.
 #[derive(Clone, Debug)]
 pub struct Penalties {
-    // Apart, because most queue pairs have another picker.
+    // Boxed, because most queue pairs have another picker.
     round: Box<Round>,
 }
 
@@ -68,27 +68,27 @@ pub struct Penalties {
 struct Round {
     config: PenaltiesConfig,
     laps: Laps,
-    /// By path.
+    /// Penalties by path number.
     penalties: Box<[u8]>,
 }
 
-/// What comes of asking for the next path.
+/// Result of a search for the next path.
 struct Next {
     path: PathId,
     place: Place,
-    /// The first one passed over.
+    /// First skipped path.
     passed: Option<PathId>,
 }
 
 impl Penalties {
-    /// A queue pair of this environment.
+    /// Creates the picker of a queue pair in this environment.
     pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let laps = Laps::new(PathSet::all(env.paths), rng);
         let penalties = vec![0; usize::from(env.paths)].into_boxed_slice();
         Penalties { round: Box::new(Round { config: *config, laps, penalties }) }
     }
 
-    /// What is heard of a path.
+    /// Adds the penalty for feedback on a path.
     pub(super) fn hear(&mut self, path: PathId, news: PathNews) {
         let Round { config, penalties, .. } = &mut *self.round;
         let more = match news {
@@ -102,22 +102,22 @@ impl Penalties {
         }
     }
 
-    /// Whether the path is up.
+    /// Returns true if the path is up.
     pub(super) fn can_use(&self, path: PathId) -> bool {
         self.round.laps.paths().contains(path)
     }
 
-    /// The path of the next packet.
+    /// Returns the path of the next packet.
     pub(super) fn next(&self) -> PathId {
         self.round.next().path
     }
 
-    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
     pub(super) fn settle(&self, path: PathId, egress: Egress) -> PathId {
         self.round.laps.paths().settle(path, egress)
     }
 
-    /// The packet of [`Penalties::next`] has left.
+    /// Records that the packet of [`Penalties::next`] has left.
     pub(super) fn sent(&mut self, rng: &mut Rng) {
         let round = &mut *self.round;
         let Next { place, passed, .. } = round.next();
@@ -154,7 +154,7 @@ impl Round {
         let (mut place, mut path) = self.laps.first_from(self.laps.here());
         let mut passed = None;
         for _ in 0..=self.laps.paths().len() {
-            // Passing over it has lowered it already where it comes again.
+            // If the search reaches the first skipped path again, its penalty counts as already lowered.
             if self.penalty(path) <= u8::from(passed == Some(path)) {
                 break;
             }
@@ -210,7 +210,7 @@ mod tests {
         let mut host = Host::new(1);
         let mut picker = picker(16, Forgives::First, &mut host);
         (0..2).for_each(|_| picker.hear(PathId(5), PathNews::Refused));
-        // Without it a lap takes 15 packets.
+        // Without the path a lap takes 15 packets.
         let sent: Vec<PathId> = (0..8 * 15).map(|_| send(&mut picker, 0, &mut host)).collect();
         assert!(!sent.contains(&PathId(5)));
         let ninth: Vec<PathId> = (0..16).map(|_| send(&mut picker, 0, &mut host)).collect();

@@ -1,4 +1,4 @@
-//! A new path with every message.
+//! A random path for every message.
 
 use pathweave_units::{PathId, Rng, Time};
 
@@ -6,25 +6,25 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier
-/// message take the path of the message being sent.
+/// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier message
+/// take the path of the current message.
 #[derive(Clone, Debug)]
 pub struct PerMessage {
     paths: PathSet,
     path: PathId,
-    /// Drawn ahead for the message after.
+    /// Path of the next message, drawn ahead.
     next: PathId,
     msn: u32,
 }
 
 impl PerMessage {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         let paths = PathSet::all(paths);
         PerMessage { path: paths.draw(rng), next: paths.draw(rng), msn: 0, paths }
     }
     fn begins(&self, msn: u32) -> bool {
-        // Sequence numbers wrap; a message less than half their range ahead is a later one.
+        // Sequence numbers wrap; a message is later if it is ahead by less than half their range.
         (msn.wrapping_sub(self.msn) as i32) > 0
     }
 }

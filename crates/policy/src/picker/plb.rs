@@ -1,8 +1,8 @@
-//! PLB (Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022): a
-//! flow stays on its path until it was congested for some rounds in a row, then takes another, drawn at random; at once
-//! if that is a good moment (nothing in flight, so nothing is reordered), else when it lasts.
+//! PLB (Qureshi et al., "PLB: Congestion Signals are Simple and Effective for Network Load Balancing", SIGCOMM 2022):
+//! a flow stays on its path until it was congested for several rounds in a row. It then takes another random path, at
+//! once if nothing is in flight, so that nothing is reordered, and otherwise after more rounds.
 //!
-//! A round is a window of data, and congested if enough of its packets were marked. Defaults are those of Linux
+//! A round is a window of data. It is congested if enough of its packets were marked. Defaults are those of Linux
 //! (`tcp_plb_*` in ip-sysctl).
 
 use alloc::boxed::Box;
@@ -20,14 +20,15 @@ use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, 
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlbConfig {
-    /// K: share of marked packets from which on a round is congested (Linux: 128 of 256).
+    /// K: fraction of marked packets from which a round is congested. Default 0.5 (Linux: 128 of 256).
     pub congested_share: f64,
-    /// M: congested rounds in a row after which the path changes if nothing is in flight (Linux: 3).
+    /// M: congested rounds in a row after which the path changes if nothing is in flight. Default 3 (Linux).
     pub idle_rounds: u32,
-    /// N: congested rounds in a row after which it changes anyway (Linux: 12). 0: never.
+    /// N: congested rounds in a row after which the path changes in any case; 0: never. Default 12 (Linux).
     pub forced_rounds: u32,
-    /// After a timeout, which changes the path too, congestion changes it no more for this long to twice as long, drawn
-    /// at random (Linux: 60 s): there may be no better path, and a new one each time would only reorder.
+    /// Time after a timeout, which changes the path, for which congestion does not change it again. The actual time
+    /// is random between this and twice this. Default 60 s (Linux): there may be no better path, and frequent changes
+    /// would only reorder.
     pub suspend_after_timeout: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Default for PlbConfig {
 }
 
 impl PlbConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let share = self.congested_share > 0.0 && self.congested_share <= 1.0;
         check(share, "congested_share", self.congested_share, "more than 0, at most 1")?;
@@ -57,19 +58,19 @@ impl PlbConfig {
 #[derive(Clone, Debug)]
 pub struct Plb {
     path: PathId,
-    // Apart, because most queue pairs have another picker.
+    // Boxed, because most queue pairs have another picker.
     rounds: Box<Rounds>,
 }
 
-/// What it goes by.
+/// Congestion of the current path.
 #[derive(Clone, Debug)]
 struct Rounds {
     paths: PathSet,
     config: PlbConfig,
-    /// Packets acknowledged in this round, and how many of them were marked.
+    /// Packets acknowledged in this round, and the marked ones among them.
     acked: u32,
     marked: u32,
-    /// The round is over when this one is acknowledged.
+    /// PSN whose acknowledgement ends the round.
     round_end: u64,
     next_psn: u64,
     /// Congested rounds in a row.
@@ -78,7 +79,7 @@ struct Rounds {
 }
 
 impl Plb {
-    /// The state of one queue pair.
+    /// Creates the state of one queue pair.
     pub fn new(config: &PlbConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let paths = PathSet::all(env.paths);
         let path = paths.draw(rng);
@@ -102,7 +103,7 @@ impl Plb {
 }
 
 impl Rounds {
-    /// A packet was acknowledged. True if the path is to change.
+    /// Processes the acknowledgement of a packet. Returns true if the path is to change.
     fn on_ack(&mut self, now: Time, psn: u64, marked: bool, idle: bool) -> bool {
         self.acked += 1;
         self.marked += u32::from(marked);
@@ -146,7 +147,7 @@ impl PathPicker for Plb {
             FeedbackKind::Ack { marked, .. } if self.rounds.on_ack(now, feedback.psn, marked, idle) => {
                 self.change(cx.rng);
             }
-            // One timeout tells of many packets; those of the path left are not heard.
+            // One timeout concerns many packets; those of the previous path are ignored.
             FeedbackKind::Timeout if feedback.path == self.path => {
                 self.change(cx.rng);
                 self.rounds.suspend(now, cx.rng);
@@ -166,12 +167,13 @@ mod tests {
     use crate::Memo;
     use crate::testing::{Host, Scenario};
 
-    /// With 64 paths.
+    /// Returns a picker with 64 paths.
     fn plb(host: &mut Host) -> Plb {
         let env = PolicyEnv { paths: 64, ..Scenario::steady().env };
         Plb::new(&PlbConfig::default(), &env, &mut host.rng)
     }
-    /// A round of ten packets, `marked` of them marked, `left` still in flight at its end. The path after it.
+    /// Runs a round of ten packets, `marked` of them marked, with `left` still in flight at its end. Returns the path
+    /// after it.
     fn round(plb: &mut Plb, at_us: u64, marked: u64, left: u32, host: &mut Host) -> PathId {
         let first = plb.rounds.next_psn;
         (plb.rounds.round_end, plb.rounds.next_psn) = (first + 9, first + 10);

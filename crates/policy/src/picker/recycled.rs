@@ -1,5 +1,6 @@
-//! REPS, recycled entropy packet spraying (Bonato et al., arXiv 2407.21625), with its limits as parameters: paths that came
-//! back unmarked are taken again, once each; without one, any path. The scheme `reps` has the same with a window of its own.
+//! REPS, recycled entropy packet spraying (Bonato et al., arXiv 2407.21625), with its limits as parameters: paths
+//! that returned unmarked are taken again, once each; without one, any path. The scheme `reps` has the same rules and
+//! a window of its own.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -12,19 +13,19 @@ use crate::error::check;
 use crate::fluid::{Spread, Spreads};
 use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
-/// Parameters of [`Recycled`]. Defaults are uet-htsim's.
+/// Parameters of [`Recycled`]. Defaults are those of uet-htsim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecycledConfig {
-    /// Paths remembered (8).
+    /// Number of paths stored. Default 8.
     pub ring: u8,
-    /// After a timeout only paths that once worked are taken, for this long (10 ms; the paper: 100 us).
+    /// Time after a timeout during which only paths that worked before are taken. Default 10 ms (the paper: 100 us).
     pub freeze: Duration,
-    /// Packets that take any path at the start (0; the paper: a bandwidth-delay product).
+    /// Number of packets that take any path at the start. Default 0 (the paper: a bandwidth-delay product).
     pub explore_first: u32,
-    /// The same when a freeze has ended, which also empties the ring (16).
+    /// Number of packets that take any path after that time, which also empties the ring. Default 16.
     pub explore_after: u32,
 }
 
@@ -35,7 +36,7 @@ impl Default for RecycledConfig {
 }
 
 impl RecycledConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check(self.ring > 0, "ring", self.ring, "1 to 255")?;
         check(self.freeze <= Duration::from_ms(10_000), "freeze", self.freeze, "at most 10s")
@@ -45,14 +46,14 @@ impl RecycledConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
     path: PathId,
-    /// Came back unmarked and has not been taken since.
+    /// True if the path returned unmarked and has not been taken since.
     fresh: bool,
 }
 
 /// State of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Recycled {
-    // Apart, because most queue pairs have another picker.
+    // Boxed, because most queue pairs have another picker.
     state: Box<State>,
 }
 
@@ -61,20 +62,21 @@ struct State {
     config: RecycledConfig,
     paths: PathSet,
     ring: Box<[Entry]>,
-    /// Where the next one is written; how many have been, at most all; and how many in a row up to `head` are fresh.
+    /// Index of the next entry to write; number of entries written, at most all; and number of fresh entries before
+    /// `head`.
     head: usize,
     filled: usize,
     fresh: usize,
     exploring: u32,
     frozen_until: Option<Time>,
-    /// While frozen, the one taken next.
+    /// Index of the entry taken next while frozen.
     frozen_at: usize,
-    /// Any path, drawn ahead, so that asking changes nothing.
+    /// Random path. Drawn ahead, so that reading it does not change the state.
     any: PathId,
 }
 
 impl Recycled {
-    /// A queue pair of this environment.
+    /// Creates the picker of a queue pair in this environment.
     pub fn new(config: &RecycledConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let paths = PathSet::all(env.paths);
         let any = paths.draw(rng);
@@ -94,10 +96,10 @@ impl Recycled {
     }
 }
 
-/// Where a path comes from.
+/// Source of a path.
 enum From {
     Anywhere,
-    /// The oldest fresh one.
+    /// The oldest fresh entry.
     Fresh(usize),
     Frozen(usize),
 }
@@ -215,7 +217,7 @@ mod tests {
         picker.state.hear(Time::ZERO, PathId(14), PathNews::Marked);
         let sent = sends(&mut picker, 6, &mut host);
         assert_eq!(sent[..3], [11, 12, 13]);
-        // Random ones of 16,384.
+        // Random paths of 16,384.
         assert!(sent[3..].iter().all(|path| ![11, 12, 13, 14].contains(path)), "{sent:?}");
     }
 
@@ -235,11 +237,11 @@ mod tests {
         (0..3).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathNews::Good));
         picker.state.hear(Time::from_us(1), PathId(9), PathNews::Silent);
         assert_eq!(sends(&mut picker, 5, &mut host), [0, 1, 2, 0, 1]);
-        // What comes back is written all the same.
+        // Feedback is stored nevertheless.
         picker.state.hear(Time::from_us(2), PathId(7), PathNews::Good);
         assert_eq!(sends(&mut picker, 3, &mut host), [2, 7, 0]);
         picker.state.hear(Time::from_us(10_002), PathId(5), PathNews::Good);
-        // Sixteen explore, then what has come back since.
+        // Sixteen packets explore, then the path that has returned since is taken.
         let sent = sends(&mut picker, 17, &mut host);
         assert!(sent[..16].iter().all(|path| ![0, 1, 2, 5, 7].contains(path)), "{sent:?}");
         assert_eq!(sent[16], 5);

@@ -6,7 +6,7 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// Packet after packet takes path after path, from a random start so that queue pairs do not march in step.
+/// Packets take the paths in turn, from a random start, so that queue pairs do not synchronize.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     paths: PathSet,
@@ -14,7 +14,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         RoundRobin { paths: PathSet::all(paths), next: rng.below(u32::from(paths)) }
     }

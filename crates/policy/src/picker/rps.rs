@@ -6,16 +6,16 @@ use super::{PathPicker, PathSet};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// Every packet takes a uniformly random path of those that are up (Dixit et al., INFOCOM 2013).
+/// Every packet takes a uniformly random path among those that are up (Dixit et al., INFOCOM 2013).
 #[derive(Clone, Debug)]
 pub struct Rps {
     paths: PathSet,
-    /// Drawn ahead, so that asking costs nothing and changes nothing.
+    /// Next path. Drawn ahead, so that a pick is cheap and does not change the state.
     next: PathId,
 }
 
 impl Rps {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         let paths = PathSet::all(paths);
         Rps { next: paths.draw(rng), paths }

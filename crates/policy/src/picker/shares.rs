@@ -1,4 +1,4 @@
-//! Paths that are drawn by weight.
+//! Weighted random choice of paths.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,50 +8,51 @@ use pathweave_units::{PathId, Rng};
 use super::PathSet;
 use crate::{Egress, PathView};
 
-/// The usable paths with the weights by which they are drawn. Takes no memory in the usual case.
+/// The usable paths with the weights by which they are drawn. Takes no heap memory in the usual case.
 #[derive(Clone, Debug)]
 pub(crate) enum Shares {
-    /// Paths 0 to one less than this, all alike.
+    /// Paths 0 to `n - 1`, all of the same weight.
     All(u16),
-    /// These.
+    /// A list of paths.
     Listed(Box<Listed>),
 }
 
-/// Some paths, or of several weights.
+/// A subset of the paths, or paths of different weights.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
     paths: PathSet,
-    /// Paths in a row that weigh the same: a few where a list of paths begins with the shortest, none where all are alike.
+    /// Runs of paths of the same weight: a few if the list begins with the shortest paths, none if all weights are
+    /// the same.
     runs: Vec<Run>,
     sum: u64,
 }
 
-/// Paths in a row of one weight.
+/// Consecutive paths of one weight.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The first, in order of the usable ones.
+    /// Index of the first path among the usable ones.
     first: u32,
     weight: u64,
-    /// What all before it weigh together.
+    /// Sum of the weights before it.
     before: u64,
 }
 
 impl Shares {
-    /// Paths 0 to `count - 1`, all alike.
+    /// Creates paths 0 to `count - 1`, all of the same weight.
     pub(crate) fn all(count: u16) -> Self {
         assert!(count > 0, "a queue pair needs a path");
         Shares::All(count)
     }
 
-    /// The usable ones of `views`, by `weight`: at least 1, at most 2^47, so that no sum overflows. If it is not known of
-    /// one, all are alike.
+    /// Creates the set of the usable ones of `views`, by `weight`: at least 1, at most 2^47, so that no sum
+    /// overflows. If the weight of one is unknown, all have the same weight.
     pub(crate) fn usable(views: &[PathView], weight: impl Fn(&PathView) -> Option<u64>) -> Self {
         let paths = PathSet::usable(views);
         let mut runs: Vec<Run> = Vec::new();
         let mut sum = 0;
         for n in 0..paths.len() {
             let id = paths.get(n);
-            // Lists of paths mostly are in order.
+            // Lists of paths are mostly in order.
             let here = views.get(id.index()).filter(|view| view.id == id);
             let view = here.or_else(|| views.iter().find(|view| view.id == id));
             let Some(weight) = view.and_then(&weight) else {
@@ -73,7 +74,7 @@ impl Shares {
         Shares::Listed(Box::new(Listed { paths, runs, sum }))
     }
 
-    /// A choice in proportion to the weights.
+    /// Draws a path in proportion to the weights.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> PathId {
         match self {
@@ -82,7 +83,7 @@ impl Shares {
         }
     }
 
-    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
     #[inline]
     pub(crate) fn settle(&self, path: PathId, egress: Egress) -> PathId {
         match self {
@@ -91,7 +92,7 @@ impl Shares {
         }
     }
 
-    /// Whether the path is one of them.
+    /// Returns true if the path is in the set.
     #[inline]
     pub(crate) fn contains(&self, path: PathId) -> bool {
         match self {
@@ -100,7 +101,7 @@ impl Shares {
         }
     }
 
-    /// `path` if it is usable, else another drawn by weight.
+    /// Returns `path` if it is usable, or else one drawn by weight.
     pub(crate) fn keep_or_draw(&self, path: PathId, rng: &mut Rng) -> PathId {
         if self.contains(path) { path } else { self.draw(rng) }
     }
@@ -114,7 +115,7 @@ impl Listed {
         let at = (rng.unit_f64() * self.sum as f64) as u64;
         let run = self.runs[self.runs.partition_point(|run| run.before <= at) - 1];
         let n = run.first + ((at - run.before) / run.weight) as u32;
-        // The product above may be rounded up to the sum.
+        // The product above may have been rounded up to the sum.
         self.paths.get(n.min(self.paths.len() - 1))
     }
 }
@@ -125,7 +126,7 @@ mod tests {
     use crate::PathState;
     use std::vec;
 
-    /// Paths of so many links, the one at `down` down.
+    /// Returns paths with these numbers of links; the one at index `down` is down.
     fn views(links: &[u8], down: Option<usize>) -> Vec<PathView> {
         let state = |id| if down == Some(id) { PathState::Down } else { PathState::Up };
         let view = |(id, links): (usize, &u8)| PathView {
@@ -135,7 +136,7 @@ mod tests {
         links.iter().enumerate().map(view).collect()
     }
 
-    /// How often each of the paths was drawn.
+    /// Returns the number of draws of each path.
     fn counts(shares: &Shares, paths: usize, draws: usize) -> Vec<u32> {
         let mut rng = Rng::for_component(1, "qp", 0);
         let mut counts = vec![0; paths];

@@ -1,4 +1,5 @@
-//! Pickers that the program supplies: written in another language, or in a test. The crate knows only how to call them.
+//! Pickers that the program supplies, for example written in another language or in a test. The crate only calls
+//! them.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,18 +10,18 @@ use pathweave_units::{PathId, Rng, Time};
 use super::PathPicker;
 use crate::{Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
-/// Makes the pickers of a program, one a queue pair.
+/// Factory of a program's pickers, one per queue pair.
 pub trait MakePicker: fmt::Debug + Send + Sync {
-    /// What results call it.
+    /// Returns the name in results.
     fn name(&self) -> &str;
-    /// The picker of a queue pair. What is random in it comes from `rng`, the queue pair's stream: the same seed then gives
-    /// the same run.
+    /// Creates the picker of a queue pair. All randomness comes from `rng`, the queue pair's stream, so that the same
+    /// seed gives the same run.
     fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker>;
 }
 
-/// A picker of the program. Whatever is a [`PathPicker`] and can be cloned and sent to another thread is one.
+/// A picker of the program. Every [`PathPicker`] that can be cloned and sent to another thread implements it.
 pub trait ProgramPicker: PathPicker + fmt::Debug + Send {
-    /// An equal one with a state of its own.
+    /// Returns a copy with a state of its own.
     fn boxed_clone(&self) -> Box<dyn ProgramPicker>;
 }
 
@@ -30,16 +31,16 @@ impl<P: PathPicker + fmt::Debug + Clone + Send + 'static> ProgramPicker for P {
     }
 }
 
-/// What makes the pickers, as a part of a configuration. Two are equal if they are the same one.
+/// A factory of pickers, as part of a configuration. Two are equal if they are the same instance.
 #[derive(Clone, Debug)]
 pub struct Supply(Arc<dyn MakePicker>);
 
 impl Supply {
-    /// Pickers that `factory` makes.
+    /// Wraps `factory`.
     pub fn new(factory: Arc<dyn MakePicker>) -> Self {
         Supply(factory)
     }
-    /// What results call them.
+    /// Returns the name in results.
     pub fn name(&self) -> &str {
         self.0.name()
     }
@@ -54,7 +55,7 @@ impl PartialEq for Supply {
     }
 }
 
-/// The picker of a queue pair that a [`Supply`] has made.
+/// A queue pair's picker that a [`Supply`] has created.
 #[derive(Debug)]
 pub struct Supplied(Box<dyn ProgramPicker>);
 
@@ -110,8 +111,8 @@ mod tests {
         PolicyConfig::Split(SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker })
     }
 
-    /// A picker does not notice that it was supplied: every situation of the bench goes as without, and random operations
-    /// break no invariant.
+    /// A picker behaves the same if it is supplied: every scenario of the test bench has the same result, and random
+    /// operations break no invariant.
     #[test]
     fn what_is_supplied_is_called_as_what_is_built_in() {
         for (name, picker) in PickerConfig::every() {
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(supply.name(), "own");
     }
 
-    /// No file can name one, and none can be written: a scenario stands by itself.
+    /// No scenario can name a supplied picker, and none can be written: a scenario is self-contained.
     #[cfg(all(feature = "serde", feature = "schema"))]
     #[test]
     fn no_scenario_names_one() {

@@ -66,10 +66,10 @@ fn spraying_is_uniform() {
         repeats += u64::from(path == last);
         last = path;
     }
-    // 63 degrees of freedom: mean 63, standard deviation 11.2; six of them off either way.
+    // 63 degrees of freedom: mean 63, standard deviation 11.2; up to six of them in either direction.
     let chi = chi_square(&counts);
     assert!((20.0..131.0).contains(&chi), "{chi}");
-    // Neighbours agree as often as chance has it: 1,000 times, standard deviation 31.
+    // Successive draws are equal as often as by chance: 1,000 times, standard deviation 31.
     assert!((810..1_190).contains(&repeats), "{repeats}");
 }
 

@@ -1,7 +1,7 @@
-//! Choices in proportion to what a path carries: weighted spraying, and WCMP at the host (Zhou et al., EuroSys 2014), which
+//! Choice in proportion to path capacity: weighted spraying, and WCMP at the host (Zhou et al., EuroSys 2014), which
 //! chooses once a flow.
 //!
-//! The weight of a path is its bottleneck rate as the topology has it; where nothing is known all weigh the same.
+//! The weight of a path is its bottleneck rate in the topology. If rates are unknown, all weights are the same.
 
 use pathweave_units::{PathId, Rng, Time};
 
@@ -9,7 +9,7 @@ use super::{PathPicker, PathSet, Shares};
 use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
-/// The usable paths, by their rates in kb/s.
+/// Returns the usable paths, weighted by their rates in kb/s.
 fn by_rate(views: &[PathView]) -> Shares {
     Shares::usable(views, |view| Some((view.rate?.as_bps() / 1_000).max(1)))
 }
@@ -18,12 +18,12 @@ fn by_rate(views: &[PathView]) -> Shares {
 #[derive(Clone, Debug)]
 pub struct WeightedRps {
     paths: Shares,
-    /// Drawn ahead, so that asking costs nothing and changes nothing.
+    /// Next path. Drawn ahead, so that a pick is cheap and does not change the state.
     next: PathId,
 }
 
 impl WeightedRps {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         let paths = Shares::all(paths);
         WeightedRps { next: paths.draw(rng), paths }
@@ -55,12 +55,12 @@ impl PathPicker for WeightedRps {
 #[derive(Clone, Debug)]
 pub struct Wcmp {
     path: PathId,
-    /// The path was drawn with weights known.
+    /// True if the path was drawn with known weights.
     informed: bool,
 }
 
 impl Wcmp {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         Wcmp { path: PathSet::all(paths).draw(rng), informed: false }
     }
@@ -96,7 +96,7 @@ mod tests {
     use pathweave_units::Rate;
     use std::vec::Vec;
 
-    /// Three paths of 100, 25 and 100 Gb/s.
+    /// Returns three paths of 100, 25 and 100 Gb/s.
     fn views() -> Vec<PathView> {
         let rates = [100, 25, 100].map(Rate::from_gbps);
         let view =

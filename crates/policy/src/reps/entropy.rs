@@ -1,47 +1,47 @@
-//! Which path: recycled entropies (Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and
-//! Failure Mitigation", arXiv 2407.21625, algorithms 1 and 2).
+//! Path selection with recycled entropies (Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load
+//! Balancing and Failure Mitigation", arXiv 2407.21625, algorithms 1 and 2).
 
 use pathweave_units::{Duration, PathId, Rng, Time};
 
 use crate::picker::PathSet;
 use crate::{Egress, PathView};
 
-/// Entropies kept: eight are enough (section 3.2 of the paper).
+/// Number of entropies stored: eight suffice (section 3.2 of the paper).
 const ENTRIES: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Entry {
     path: PathId,
-    /// Came back unmarked and has not been used since.
+    /// True if the path returned unmarked and has not been used since.
     fresh: bool,
 }
 
-/// Where a path comes from.
+/// Source of a path.
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// A random one.
+    /// A random path.
     Anywhere,
-    /// One that came back.
+    /// A fresh entry of the ring.
     Fresh,
-    /// This entry, used before.
+    /// The ring entry at this index, used before.
     Frozen(usize),
 }
 
-/// The cache of paths that came back unmarked.
+/// Cache of the paths that returned unmarked.
 #[derive(Clone, Debug)]
 pub(super) struct Entropies {
     paths: PathSet,
     ring: [Entry; ENTRIES],
     head: u8,
-    /// Entries ever written, at most all.
+    /// Number of entries ever written, at most all.
     filled: u8,
     fresh: u8,
-    /// Packets that still explore, at the start and after a failure.
+    /// Number of packets that still explore, at the start and after a failure.
     exploring: u32,
     explore_packets: u32,
     freeze_for: Duration,
     frozen_until: Option<Time>,
-    /// A random path, drawn ahead, so that asking changes nothing.
+    /// Random path. Drawn ahead, so that reading it does not change the state.
     spray: PathId,
 }
 
@@ -63,7 +63,7 @@ impl Entropies {
         }
     }
 
-    /// Where the next packet's path comes from.
+    /// Returns the source of the next packet's path.
     #[inline]
     fn source(&self) -> Source {
         if self.exploring > 0 || self.filled == 0 {
@@ -72,17 +72,17 @@ impl Entropies {
         if self.fresh > 0 {
             return Source::Fresh;
         }
-        // While paths fail, one that once worked is better than a random one.
+        // While paths fail, a path that worked before is better than a random one.
         let frozen = |_| Source::Frozen(usize::from(self.head) % usize::from(self.filled));
         self.frozen_until.map_or(Source::Anywhere, frozen)
     }
-    /// Places in the ring of the fresh entries, oldest first.
+    /// Returns the positions in the ring of the fresh entries, oldest first.
     #[inline]
     fn fresh(&self) -> impl Iterator<Item = usize> + use<> {
         let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
         (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
     }
-    /// The path of the next packet: of the fresh ones the oldest whose NIC port is free; without one a random path.
+    /// Returns the path of the next packet: the oldest fresh path whose NIC port is free, or else a random path.
     #[inline]
     pub(super) fn next(&self, egress: Egress) -> PathId {
         let path = match self.source() {
@@ -95,7 +95,7 @@ impl Entropies {
         };
         self.paths.settle(path, egress)
     }
-    /// The packet of [`Entropies::next`] has left on this path.
+    /// Records that the packet of [`Entropies::next`] has left on this path.
     #[inline]
     pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
         match self.source() {
@@ -110,18 +110,18 @@ impl Entropies {
             Source::Frozen(_) => self.head = (self.head + 1) % ENTRIES as u8,
         }
     }
-    /// Takes out the fresh entry of this age; older ones stay fresh.
+    /// Takes the fresh entry of this age; older ones stay fresh.
     fn take(&mut self, age: usize) {
         let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
         let taken = self.ring[(first + age) % ENTRIES].path;
         for age in (0..age).rev() {
             self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
         }
-        // A path that once worked, for when paths fail.
+        // The path stays as one that worked before, for use while paths fail.
         self.ring[first % ENTRIES] = Entry { path: taken, fresh: false };
         self.fresh -= 1;
     }
-    /// A packet came back over `path`.
+    /// Processes the acknowledgement of a packet of `path`.
     #[inline]
     pub(super) fn on_ack(&mut self, now: Time, path: PathId, marked: bool) {
         if self.frozen_until.is_some_and(|until| now > until) {
@@ -137,7 +137,7 @@ impl Entropies {
         self.head = (self.head + 1) % ENTRIES as u8;
         self.filled = self.filled.max(if self.head == 0 { ENTRIES as u8 } else { self.head });
     }
-    /// A timeout: some path has failed. No exploring for a while.
+    /// Freezes exploration for a while after a timeout: some path has failed.
     pub(super) fn on_failure(&mut self, now: Time) {
         if self.frozen_until.is_none() && self.exploring == 0 {
             self.frozen_until = Some(now.saturating_add(self.freeze_for));
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(cache.next(port(free)), PathId(taken));
             cache.sent(PathId(taken), &mut rng);
         }
-        // Of port 1 alone one is left; elsewhere it explores.
+        // One fresh path of port 1 is left; for other ports a random path is used.
         let elsewhere = cache.next(port(0));
         assert_eq!(elsewhere.0 % 4, 0);
         cache.sent(elsewhere, &mut rng);

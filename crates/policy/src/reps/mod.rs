@@ -1,9 +1,9 @@
-//! REPS with a window for delay and ECN: what the Ultra Ethernet generation of transports does.
+//! REPS with a window for delay and ECN, as in transports of the Ultra Ethernet generation.
 //!
-//! REPS chooses the path: entropies whose packets came back unmarked are used again, eight of them at most are
-//! remembered, everything else is random. After a timeout it holds to what worked. The window is another matter and
-//! follows delay and ECN. The two share the acknowledgement: a mark with a short queueing delay moves the packet, a
-//! mark with a long one shrinks the window.
+//! REPS chooses the path. Entropies whose packets returned unmarked are used again, at most eight of them are stored,
+//! and all other packets take random ones. After a timeout only entropies that worked before are used. The window is
+//! independent of this, and follows delay and ECN. Both use the same acknowledgement: a mark with a short queueing
+//! delay moves the packet to another path, a mark with a long one shrinks the window.
 
 mod entropy;
 mod window;
@@ -19,30 +19,30 @@ use crate::{
 use entropy::Entropies;
 use window::Window;
 
-/// Parameters of REPS and its window. Defaults in packets and round-trip times are those common for NSCC in packet
-/// simulators, unless said otherwise.
+/// Parameters of REPS and its window. Defaults in packets and round-trip times are the usual ones for NSCC in packet
+/// simulators, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepsConfig {
-    /// Packets that explore at the start and after a freeze, in bandwidth-delay products (REPS: 1).
+    /// Packets that explore at the start and after a freeze, in bandwidth-delay products. Default 1 (REPS).
     pub explore_bdp: f64,
-    /// After a timeout no path is explored for this long.
+    /// Time after a timeout during which no path is explored. Default 100 us.
     pub freeze: Duration,
-    /// Target of the queueing delay, in base round-trip times.
+    /// Target of the queueing delay, in base round-trip times. Default 0.75.
     pub delay_target: f64,
-    /// Packets added a round trip while nothing queues; less as the delay nears its target.
+    /// Packets added per round trip without a queue; below the target in proportion to the rest of it. Default 4.
     pub proportional_increase: f64,
-    /// Packets added a round trip when unmarked but above the target.
+    /// Packets added per round trip if unmarked but above the target. Default 0.5.
     pub fair_increase: f64,
-    /// gamma: decrease for each share of the delay above the target.
+    /// gamma: decrease per relative excess of the average delay over the target. Default 0.8.
     pub decrease: f64,
-    /// Most of the window that goes at once.
+    /// Largest decrease at once, as a fraction of the window. Default 0.5.
     pub max_decrease: f64,
-    /// Weight of the newest queueing delay in its average.
+    /// Weight of the newest queueing delay in its average. Default 0.0125.
     pub delay_gain: f64,
-    /// Largest window, and the one to start with, in bandwidth-delay products.
+    /// Largest window, in bandwidth-delay products; also the first window. Default 1.5.
     pub max_bdp: f64,
 }
 
@@ -78,7 +78,7 @@ impl Adapt for RepsConfig {
 }
 
 impl RepsConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
         check((0.0..=1e3).contains(&self.explore_bdp), "explore_bdp", self.explore_bdp, "0 to 1000")?;
@@ -97,7 +97,7 @@ impl RepsConfig {
         positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
         positive("max_bdp", self.max_bdp, 1e3, "more than 0, at most 1000")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reps {
         let bdp = env.bdp_bytes() as f64 / f64::from(env.mtu_wire_bytes);
         let explore = (self.explore_bdp * bdp + 0.999_999) as u32;
@@ -108,7 +108,7 @@ impl RepsConfig {
     }
 }
 
-/// One direction of one queue pair.
+/// Policy of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Reps {
     window: Window,
@@ -116,7 +116,7 @@ pub struct Reps {
 }
 
 impl Reps {
-    /// The window, in packets.
+    /// Returns the window, in packets.
     pub fn window_packets(&self) -> f64 {
         self.window.packets
     }
@@ -126,7 +126,7 @@ impl Policy for Reps {
     crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
-        // With nothing in flight one always fits: the window is at least a packet.
+        // With nothing in flight a packet always fits, because the window is at least one packet.
         if self.window.fits(want.inflight_packets) {
             Grant::Send(self.entropies.next(want.egress))
         } else {

@@ -1,29 +1,31 @@
-//! How much: a window driven by delay and ECN together, in the spirit of the network-signal congestion control (NSCC) of
-//! the Ultra Ethernet specification 1.0 and of SMaRTT (Bonato et al., arXiv 2404.01630).
+//! Congestion window driven by delay and ECN together, in the spirit of the network-signal congestion control (NSCC)
+//! of the Ultra Ethernet specification 1.0 and of SMaRTT (Bonato et al., arXiv 2404.01630).
 //!
-//! Four cases an acknowledgement, by its mark and its queueing delay against the target:
+//! An acknowledgement is one of four cases, by its mark and by its queueing delay relative to the target:
 //!
 //! | | delay below | delay above |
 //! |---|---|---|
-//! | not marked | grow in proportion to what is left of the target | grow by a fair, small step: the queue drains |
-//! | marked | nothing: the congestion is this path's, and the next packet takes another | shrink in proportion to the excess, once a round trip |
+//! | not marked | grow in proportion to the rest of the target | grow by a fair, small step: the queue drains |
+//! | marked | no change | shrink in proportion to the excess, once a round trip |
 //!
-//! And *quick adapt*: once a round trip and target, if something was lost or the delay is far above the target while
-//! little came through, the window falls to what came through.
+//! A mark below the target means that only this path is congested; the next packet takes another one.
+//!
+//! *Quick adapt* checks once per round trip plus target. If a packet was lost or the delay is far above the target,
+//! while few packets were acknowledged, the window falls to the packets acknowledged.
 
 use pathweave_units::{Duration, Rate, Time};
 
 use super::RepsConfig;
 use crate::PolicyEnv;
 
-/// Times in picoseconds, sizes in packets.
+/// Congestion window. Times are in picoseconds, sizes in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) packets: f64,
     /// Average queueing delay.
     delay: f64,
     last_decrease: Time,
-    /// Quick adapt: what came through since the last check, and when the next is.
+    /// Quick adapt: packets acknowledged since the last check, and time of the next check.
     achieved: f64,
     adapt_at: Time,
     lost: bool,
@@ -44,9 +46,9 @@ struct Params {
     packet_time: f64,
 }
 
-/// Quick adapt acts at this multiple of the target delay ...
+/// Quick adapt: multiple of the target delay from which it acts.
 const ADAPT_DELAY: f64 = 4.0;
-/// ... and only if less than this share of the largest window came through.
+/// Quick adapt: fraction of the largest window below which few packets were acknowledged.
 const ADAPT_SHARE: f64 = 0.125;
 
 impl Window {
@@ -89,7 +91,7 @@ impl Window {
             return;
         }
         match (marked, queueing < p.target) {
-            // A window that is not used is not known to be right.
+            // A window that is not used up may be too large already, so it does not grow.
             (false, _) if !backlogged => {}
             (false, true) => {
                 self.packets += p.proportional * (p.target - queueing) / p.target / self.packets;
@@ -109,7 +111,7 @@ impl Window {
             self.last_decrease = now;
         }
     }
-    /// Whether it acted.
+    /// Checks quick adapt. Returns true if it acted.
     fn quick_adapt(&mut self, now: Time, queueing: f64) -> bool {
         let p = &self.params;
         let first = self.adapt_at == Time::ZERO;
@@ -136,7 +138,7 @@ impl Window {
     pub(super) fn fits(&self, inflight_packets: u32) -> bool {
         f64::from(inflight_packets) + 1.0 <= self.packets
     }
-    /// A window a base round-trip time: what it allows while there is no queue.
+    /// Returns the rate of one window per base round-trip time: the rate while there is no queue.
     pub(super) fn rate(&self) -> Rate {
         let share = self.packets * self.params.packet_time / self.params.base_rtt;
         self.params.line.scale(share.clamp(1e-6, 1.0))
@@ -148,7 +150,8 @@ mod tests {
     use super::*;
     use crate::testing::Scenario;
 
-    /// 10 us at 100 Gb/s: a BDP of 100 packets; the window starts with 150. Averages follow at once.
+    /// Returns a window with 10 us at 100 Gb/s: a BDP of 100 packets; the first window is 150. Averages follow at
+    /// once.
     fn window() -> Window {
         let env = PolicyEnv { base_rtt: Duration::from_us(10), ..Scenario::steady().env };
         let config = RepsConfig { delay_gain: 1.0, delay_target: 0.5, ..RepsConfig::default() };
@@ -165,7 +168,7 @@ mod tests {
     fn the_four_cases() {
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
         let p = window().params;
-        // Target 5 us of queue.
+        // The target is 5 us of queueing.
         assert!(close(after(window(), 100, 10, false), 100.0 + p.proportional / 100.0));
         assert!(close(after(window(), 100, 12, false), 100.0 + p.proportional * 0.6 / 100.0));
         assert!(close(after(window(), 100, 20, false), 100.0 + p.fair / 100.0));

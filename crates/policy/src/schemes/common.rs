@@ -1,4 +1,4 @@
-//! What the schemes built from parts have in common.
+//! Common parts of the schemes.
 
 use pathweave_units::{Duration, Rate};
 
@@ -9,18 +9,21 @@ use crate::{
     SplitConfig,
 };
 
-/// Source ports a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. So many
-/// that hashing them over 16 paths gives each its share within 3 % (one standard deviation).
+/// Source ports that a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. They are
+/// enough that hashing them over 16 paths gives each its share within 3 % (one standard deviation).
 const SOURCE_PORTS: u16 = 16_384;
 
-/// An acknowledgement for every packet. Who sets it to several has 10 us for them, as [`super::laps`] has for a TCP: a
-/// round trip or so of a data centre, in which 29 full packets arrive at 100 Gb/s. In 1 us, three do.
+/// An acknowledgement for every packet. The delay applies if a scenario sets several packets: 10 us, as
+/// [`super::laps`] has for a TCP. That is about a round trip of a data centre, in which 29 full packets arrive at 100
+/// Gb/s; in 1 us three arrive.
 const EACH_PACKET: AckPolicy = AckPolicy::by_packets(1, Duration::from_us(10));
 
-/// The same where round-trip times are measured, of which the time that an acknowledgement is held is part.
+/// An acknowledgement for every packet, for schemes that measure round-trip times, which include the delay of
+/// acknowledgements.
 const EACH_PACKET_TIMED: AckPolicy = AckPolicy::by_packets(1, Duration::from_us(1));
 
-/// DCQCN's reaction point (preset `hpcc`), and notifications for every marked packet, as that preset expects.
+/// Returns a scheme with DCQCN's reaction point (preset `hpcc`), and notifications for every marked packet, as the
+/// preset expects.
 pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
     let preset = DcqcnPreset::default();
     Scheme {
@@ -38,27 +41,29 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
     }
 }
 
-/// RoCEv2 as deployed over switches that balance load: one path for the hosts, whatever the switches make of it.
+/// Returns RoCEv2 as deployed over switches that balance load: the hosts use one path, whatever the switches do.
 pub(super) fn balanced(forwarding: Forwarding, recovery: Recovery) -> Scheme {
     Scheme { forwarding: Some(forwarding), ..dcqcn(PickerConfig::Ecmp, recovery) }
 }
 
-/// Selective repeat where packets of a queue pair overtake each other: time tells which are lost.
+/// Selective repeat if packets of a queue pair overtake each other: losses are detected by time.
 pub(super) const UNORDERED: Recovery = Recovery::Timed { reorder_packets: 0, window_packets: None };
 
-/// Selective repeat where they do not: a packet is also lost once a later one is acknowledged.
+/// Selective repeat if packets stay in order: a packet is also lost once a later one is acknowledged.
 pub(super) const ORDERED: Recovery = Recovery::Timed { reorder_packets: 1, window_packets: None };
 
-/// Selective repeat of papers that spread packets over paths and have only a timer for losses, for schemes that stay as
-/// printed: a packet also counts as lost once one sent so much later is acknowledged that no skew of paths explains it. More
-/// than the 1.5 bandwidth-delay products UDMP ever has in flight, up to 400 Gb/s and 1,400 bytes over 12 us.
+/// Selective repeat of papers that spread packets over paths and detect losses only by a timer, for schemes that stay
+/// as printed. A packet also counts as lost once one sent 768 packets later is acknowledged, which no skew between
+/// paths explains. This is more than the 1.5 bandwidth-delay products that UDMP ever has in flight, up to 400 Gb/s
+/// and 1,400 bytes over 12 us.
 ///
-/// The papers have a bitmap of one BDP at the receiver, drop what is beyond it, and NACK. Here the bitmap is larger
-/// and nothing is dropped; whether one BDP would have done is what the degree of reordering in the results says.
+/// The papers have a bitmap of one BDP at the receiver, drop packets beyond it, and NACK. Here the bitmap is larger
+/// and nothing is dropped; the degree of reordering in the results shows whether one BDP would have sufficed.
 pub(super) const BY_COUNT: Recovery =
     Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: None, sender_window_packets: None };
 
-/// A policy that acknowledgements clock: one for every packet, its mark in it, no notifications.
+/// Returns a scheme with an ACK-clocked policy: one acknowledgement for every packet, with its mark, and no
+/// notifications.
 pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
     Scheme {
         policy,
@@ -75,14 +80,15 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
     }
 }
 
-/// Congestion control by delay on one path: an acknowledgement for every packet, none for marks, go-back-N.
+/// Returns a scheme with congestion control by delay on one path: an acknowledgement for every packet, no
+/// notifications, go-back-N.
 pub(super) fn by_delay(cc: CcConfig) -> Scheme {
     let policy = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::Ecmp });
     Scheme { recovery: Recovery::GoBackN, ..clocked(policy) }
 }
 
-/// Swift as the evaluation of Reflex has it: a target by the nodes of the way, a window of at most one BDP and of no least
-/// rate.
+/// Returns Swift as in the evaluation of Reflex: a target by the nodes of the path, a window of at most one BDP, and
+/// no minimum rate.
 pub(super) fn swift_by_hops() -> SwiftConfig {
     SwiftConfig {
         hop_scaling: Some(HopScaling::default()),

@@ -1,4 +1,4 @@
-//! Flowlets on the least congested paths.
+//! CONGA: switches send flowlets over the least congested paths.
 
 use super::{SchemeInfo, common};
 use crate::{Forwarding, Recovery};

@@ -1,4 +1,4 @@
-//! Rerouting with reordering in switches.
+//! ConWeave: switches reroute flows and restore their order.
 
 use super::{SchemeInfo, common};
 use crate::{Forwarding, Recovery};

@@ -17,7 +17,7 @@ fn make() -> Scheme {
         recovery: common::UNORDERED,
         cnp: CnpPolicy { mode: CnpMode::OnMark, interval: Duration::ZERO },
         reordering: Reordering::Reported(ReportPolicy::default()),
-        // As many as there are between pods of the paper's network; it says nothing of ports.
+        // The number of paths between pods of the paper's network; the paper does not mention ports.
         paths: 16,
         ports: Ports::Distinct,
         ..common::clocked(PolicyConfig::Dlbf(DlbfConfig::default()))

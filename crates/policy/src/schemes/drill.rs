@@ -1,4 +1,4 @@
-//! The shorter of two random queues for each packet.
+//! DRILL: switches send each packet to the shortest of a few queues.
 
 use super::{SchemeInfo, common};
 use crate::Forwarding;

@@ -1,4 +1,4 @@
-//! What a RoCEv2 NIC does today.
+//! ECMP: the behaviour of today's RoCEv2 NICs.
 
 use super::{SchemeInfo, common};
 use crate::Recovery;

@@ -1,4 +1,4 @@
-//! One path with a better loss recovery.
+//! ECMP with selective repeat.
 
 use super::{SchemeInfo, common};
 use crate::picker::PickerConfig;

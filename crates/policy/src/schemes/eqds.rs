@@ -13,7 +13,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make: scheme,
 };
 
-/// A path that is marked or refuses is passed over once.
+/// Penalties with which a path that marks, trims or loses a packet is skipped once.
 const PENALTIES: PenaltiesConfig =
     PenaltiesConfig { marked: 1, refused: 1, silent: 1, most: 1, forgives: Forgives::Each };
 

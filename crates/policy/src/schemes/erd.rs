@@ -1,4 +1,4 @@
-//! Reliable datagrams, and what they are compared with.
+//! Reliable datagrams, and the services they are compared with.
 
 use pathweave_units::Duration;
 
@@ -18,7 +18,7 @@ pub(super) const ERD: SchemeInfo = SchemeInfo {
     source: "ERD (preprint, 2024), with our rules for what is lost, and the reaction point of RoCE, per destination",
     make: || {
         let dcqcn = DcqcnConfig::default();
-        // The reaction point looks whether it was notified once in this time, so more often says nothing.
+        // The reaction point checks for a notification once in this time, so more frequent ones have no effect.
         let interval = dcqcn.params().alpha_timer;
         Scheme {
             policy: PolicyConfig::Split(SplitConfig {
@@ -58,7 +58,7 @@ pub(super) const RD: SchemeInfo = SchemeInfo {
     make: || Scheme { service: Service::EndToEnd, ..common::dcqcn(PickerConfig::Ecmp, Recovery::GoBackN) },
 };
 
-/// Recovery and acknowledgements are of connections and say nothing here.
+/// Recovery and acknowledgements apply to connections and have no effect here.
 fn uncontrolled() -> Scheme {
     Scheme {
         policy: PolicyConfig::Split(SplitConfig {
@@ -69,8 +69,8 @@ fn uncontrolled() -> Scheme {
         acks: AckPolicy::by_packets(1, Duration::from_us(1)),
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
-        // The paper has 4 ports, which hashing puts on 3 paths. All peers of a queue pair share its ports, so these cannot be
-        // chosen to take paths that differ.
+        // The paper has 4 ports, which hash to 3 paths. All peers of a queue pair share its ports, so they cannot be
+        // chosen for distinct paths.
         paths: 16,
         ports: Ports::Any,
         forwarding: None,

@@ -1,4 +1,4 @@
-//! What a named scheme is listed with.
+//! Description of a named scheme in listings.
 
 use crate::Scheme;
 
@@ -7,12 +7,12 @@ use crate::Scheme;
 pub struct SchemeInfo {
     /// Name in a scenario.
     pub name: &'static str,
-    /// Other names it answers to.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// One line.
+    /// Description in one line.
     pub help: &'static str,
-    /// Where the combination comes from.
+    /// Source of the combination.
     pub source: &'static str,
-    /// The preset.
+    /// Factory of the preset.
     pub make: fn() -> Scheme,
 }

@@ -22,8 +22,9 @@ pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
     make: tcp,
 };
 
-/// Not every packet has an acknowledgement of its own, so the order on single paths says nothing; a packet counts as lost
-/// once more have been acknowledged after it than paths of unequal length explain ([`common::BY_COUNT`]).
+/// Not every packet has an acknowledgement of its own, so the order on single paths is unknown. A packet counts as
+/// lost once more packets have been acknowledged after it than paths of unequal length explain
+/// ([`common::BY_COUNT`]).
 fn tcp() -> Scheme {
     let policy = LapsConfig { limit: Limit::RateAndWindow, ..LapsConfig::default() };
     Scheme {
@@ -33,8 +34,8 @@ fn tcp() -> Scheme {
     }
 }
 
-/// Paths of a queue pair, each of which has an entry in a table of the host: as many as a fat tree of 1,024 hosts has
-/// between two of them. Where the source has no routes of its own, they are source ports.
+/// Paths of a queue pair, each with an entry in a table of the host: the number of paths between two hosts of a fat
+/// tree of 1,024 hosts. If the source has no routes of its own, they are source ports.
 const PATHS: u16 = 64;
 
 pub(super) fn scheme(policy: LapsConfig) -> Scheme {

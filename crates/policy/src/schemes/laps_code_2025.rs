@@ -1,4 +1,4 @@
-//! LAPS as its authors' code of January 2025 runs. Frozen, as what is printed.
+//! LAPS as in its authors' code of January 2025. Frozen, like the published variant.
 
 use super::{SchemeInfo, laps_published};
 use crate::laps::LapsConfig;

@@ -12,7 +12,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make,
 };
 
-/// All else is the same, so that what differs is the arithmetic.
+/// Everything else is the same, so that only the arithmetic differs.
 fn make() -> Scheme {
     laps::scheme(LapsConfig { arithmetic: Arithmetic::Fixed, ..LapsConfig::default() })
 }

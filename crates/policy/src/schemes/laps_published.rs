@@ -1,4 +1,4 @@
-//! LAPS as printed. Frozen: the default (`laps`) may change, this stays.
+//! LAPS as printed. Frozen: the default (`laps`) may change, this scheme does not.
 
 use pathweave_units::Duration;
 
@@ -14,7 +14,8 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make: || scheme(LapsConfig::published(), RingScope::QueuePair, PathRto::Published),
 };
 
-/// Recovery by the order on each path, with the timers of the paper's simulator; as many paths as its longest path set has.
+/// Loss recovery by the order on each path, with the timers of the paper's simulator, and with as many paths as its
+/// largest path set.
 pub(super) fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
     Scheme {
         recovery: Recovery::PathOrder {

@@ -1,4 +1,4 @@
-//! Flowlets on random paths.
+//! LetFlow: switches send flowlets over random paths.
 
 use super::{SchemeInfo, common};
 use crate::{Forwarding, Recovery};

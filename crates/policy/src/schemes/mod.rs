@@ -45,7 +45,7 @@ mod weave;
 
 pub use info::SchemeInfo;
 
-/// All schemes, in the order in which listings show them.
+/// Returns all schemes, in the order of listings.
 pub fn schemes() -> &'static [SchemeInfo] {
     &[
         ecmp::ECMP,
@@ -103,7 +103,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
     ]
 }
 
-/// The scheme of this name or alias.
+/// Returns the scheme with this name or alias.
 pub fn find_scheme(name: &str) -> Option<&'static SchemeInfo> {
     schemes().iter().find(|scheme| scheme.name == name || scheme.aliases.contains(&name))
 }

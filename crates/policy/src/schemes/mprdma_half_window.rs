@@ -1,4 +1,4 @@
-//! MP-RDMA as weak baselines have it.
+//! MP-RDMA as implemented by weak baselines.
 
 use super::{SchemeInfo, common};
 use crate::{Decrease, MpRdmaConfig, PolicyConfig, Scheme};

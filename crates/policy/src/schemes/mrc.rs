@@ -13,16 +13,16 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make: scheme,
 };
 
-/// Entropy values: the most MRC has in use, half of them backups here.
+/// Number of entropy values: the most that MRC has in use; here half of them are backups.
 const PATHS: u16 = 256;
 
-/// Of new packets, for an acknowledgement, as in Ultra Ethernet.
+/// Bytes of new packets per acknowledgement, as in Ultra Ethernet.
 const ACK_BYTES: u64 = 16_384;
 const ACK_DELAY: Duration = Duration::from_us(10);
 
 fn scheme() -> Scheme {
     let acks = AckPolicy::by_bytes(Bytes::new(ACK_BYTES), ACK_DELAY);
-    // Seven alike, as MRC has at most, and seven more, as RoCE NICs have.
+    // Seven equal timeouts, the most that MRC has, and seven more, as RoCE NICs have.
     let recovery = Recovery::Timeouts { window_packets: None, exponent: None, alike: 7, retries: 14 };
     Scheme { paths: PATHS, acks, recovery, ..common::clocked(PolicyConfig::Mrc(MrcConfig::default())) }
 }

@@ -13,7 +13,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make: scheme,
 };
 
-/// Paths of a queue pair, taken in random order.
+/// Number of paths of a queue pair, taken in random order.
 const PATHS: u16 = 64;
 
 fn scheme() -> Scheme {

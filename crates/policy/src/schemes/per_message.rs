@@ -1,4 +1,4 @@
-//! Balance at the grain of messages.
+//! Load balancing by message.
 
 use super::{SchemeInfo, common};
 use crate::picker::PickerConfig;

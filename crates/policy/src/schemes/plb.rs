@@ -1,4 +1,4 @@
-//! PLB, and what it balances: DCTCP.
+//! PLB, and DCTCP, which it balances.
 
 use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, DctcpConfig};
@@ -21,8 +21,8 @@ pub(super) const PLB: SchemeInfo = SchemeInfo {
     make: || scheme(PickerConfig::Plb(PlbConfig::default())),
 };
 
-/// Marks come with the acknowledgements, one for every packet, so that each round's share is exact. Packets overtake
-/// each other where the path changes, so time tells losses from that.
+/// Acknowledgements, one for every packet, carry the marks, so that the fraction of each round is exact. Packets
+/// overtake each other when the path changes, so losses are detected by time.
 fn scheme(picker: PickerConfig) -> Scheme {
     common::clocked(PolicyConfig::Split(SplitConfig { cc: CcConfig::Dctcp(DctcpConfig::default()), picker }))
 }

@@ -1,4 +1,4 @@
-//! Many queue pairs, each on a path of its own.
+//! QP scaling: many queue pairs, each on a path of its own.
 
 use super::{SchemeInfo, common};
 use crate::picker::PickerConfig;

@@ -1,4 +1,4 @@
-//! Delay-based congestion control that the edge of the site feeds.
+//! Delay-based congestion control by feedback of the site's edge.
 
 use pathweave_units::Duration;
 

@@ -1,4 +1,4 @@
-//! Spraying alone.
+//! Spraying without congestion control.
 
 use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, UnlimitedConfig};

@@ -13,8 +13,8 @@ pub(super) const STRACK: SchemeInfo = SchemeInfo {
     make: scheme,
 };
 
-/// Entropy values of a queue pair: the most that Ultra Ethernet recommends. A round of them is a bandwidth-delay product or
-/// two, so that a mark is known when its path's turn comes again.
+/// Number of entropy values of a queue pair: the most that Ultra Ethernet recommends. A round of them is one or two
+/// bandwidth-delay products, so that a mark arrives before the next turn of its path.
 const PATHS: u16 = 256;
 
 fn scheme() -> Scheme {

@@ -15,16 +15,17 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     make: scheme,
 };
 
-/// Entropy values of a queue pair.
+/// Number of entropy values of a queue pair.
 const PATHS: u16 = 64;
 
-/// Of new packets, for an acknowledgement: four of 4,150 bytes.
+/// Bytes of new packets per acknowledgement: four packets of 4,150 bytes.
 const ACK_BYTES: u64 = 16_384;
 
-/// Senders ask for acknowledgements that they wait for. This one is for those of slow applications.
+/// Longest delay of an acknowledgement, for slow applications. Senders request the acknowledgements that they wait
+/// for.
 const ACK_DELAY: Duration = Duration::from_us(10);
 
-/// Ultra Ethernet with these parts.
+/// Returns an Ultra Ethernet scheme with these parts.
 pub(super) fn with(cc: CcConfig, credit: CreditConfig) -> Scheme {
     let picker = PickerConfig::Mixed(PenaltiesConfig::default());
     let acks = AckPolicy::by_bytes(Bytes::new(ACK_BYTES), ACK_DELAY);

@@ -1,4 +1,4 @@
-//! Adaptive routing of Dragonflies.
+//! UGAL: adaptive routing in Dragonflies.
 
 use super::{SchemeInfo, common};
 use crate::Forwarding;

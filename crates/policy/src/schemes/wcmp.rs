@@ -1,4 +1,4 @@
-//! ECMP with weights.
+//! WCMP: ECMP with weights.
 
 use super::{SchemeInfo, common};
 use crate::{Forwarding, Recovery};

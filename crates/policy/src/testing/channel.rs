@@ -1,41 +1,41 @@
-//! A hop: a queue that drains at a rate, marks, loses, and a wire behind it.
+//! A hop: a queue that drains at a rate, marks and loses packets, and a link behind it.
 
 use pathweave_units::{Duration, Rate, Rng, Time};
 
-/// One path of a scenario, or the last hop that all paths share. A fluid queue: exact to the picosecond and one
-/// number of state.
+/// One path of a scenario, or the last hop that all paths share. A fluid queue: exact to the picosecond, with a
+/// single number of state.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop {
-    /// Rate at which it serves.
+    /// Service rate.
     pub rate: Rate,
-    /// Delay of the wire behind it, one way. Feedback takes as long back.
+    /// Delay of the link, one way. Feedback takes the same time.
     pub delay: Duration,
-    /// The delay of a packet varies by up to this share of `delay`, upwards.
+    /// Largest random addition to `delay` for a packet, in percent of it.
     pub jitter_percent: u32,
-    /// A packet that finds or makes a queue of at least this many bytes is marked. 0: every packet.
+    /// Queue length, in bytes and including the packet, from which a packet is marked. 0: every packet.
     pub mark_bytes: u64,
-    /// A packet that would make a queue of more bytes is trimmed: its header goes on at once.
+    /// Queue length, in bytes and including the packet, above which a packet is trimmed: its header passes at once.
     pub trim_bytes: u64,
-    /// Share of packets lost, in thousandths; 1000 is a dead path that is not reported down.
+    /// Fraction of packets lost, in thousandths; 1000 is a dead path that is not reported down.
     pub loss_permille: u32,
-    /// Traffic of others, which takes this much of the rate.
+    /// Rate that competing traffic takes.
     pub competing: Rate,
     pub(super) free_at: Time,
 }
 
-/// What becomes of a packet at a hop.
+/// Result of a packet's passage through a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// When its last bit is through; its own delay included.
+    /// Time at which its last bit arrives, random delay included.
     pub(super) arrives: Time,
     pub(super) marked: bool,
     pub(super) lost: bool,
-    /// Without its payload.
+    /// True if it lost its payload.
     pub(super) trimmed: bool,
 }
 
 impl Hop {
-    /// A hop without marks, losses, jitter or competition.
+    /// Creates a hop without marks, losses, jitter or competing traffic.
     pub const fn new(rate: Rate, delay: Duration) -> Self {
         Hop {
             rate,
@@ -58,7 +58,7 @@ impl Hop {
         }
         self.delay + self.delay * u64::from(rng.below(self.jitter_percent * 100 + 1)) / 10_000
     }
-    /// A packet whose last bit arrives at `now`.
+    /// Passes a packet whose last bit arrives at `now`.
     pub(super) fn pass(&mut self, now: Time, wire_bytes: u32, rng: &mut Rng) -> Passage {
         let lost = self.loss_permille > 0 && rng.below(1_000) < self.loss_permille;
         if lost {

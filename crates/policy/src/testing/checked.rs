@@ -16,7 +16,7 @@ use crate::{
 pub struct Checked<P> {
     /// The policy itself.
     pub policy: P,
-    /// Put before every complaint: seed and step, so that a failure can be replayed.
+    /// Prefix of every failure message: seed and step, so that the failure can be replayed.
     pub context: String,
     now: Time,
     up: Vec<bool>,
@@ -24,7 +24,7 @@ pub struct Checked<P> {
 }
 
 impl<P: Policy> Checked<P> {
-    /// Wraps a policy as its factory made it.
+    /// Wraps a policy fresh from its factory.
     pub fn new(policy: P, env: &PolicyEnv) -> Self {
         Checked {
             policy,

@@ -1,13 +1,13 @@
-//! A policy bench that needs no network: what a scheme decides, tested apart from everything else.
+//! A policy test bench without a network: the decisions of a scheme, tested apart from everything else.
 //!
 //! - [`Checked`] wraps a policy and asserts the contract's invariants at every call.
 //! - [`Scenario`] runs one or many policies over a scripted channel of several paths (rate, delay, jitter, marking,
-//!   loss, competing traffic) and returns a [`Report`] of integers. [`Scenario::steady`] and its neighbours are the
-//!   scenarios every scheme owes.
-//! - [`subjects()`] is everything that is registered and has to pass.
-//! - [`random_operations`] throws random operations at a policy, then requires that it still sends.
+//!   loss, competing traffic) and returns a [`Report`] of integers. [`Scenario::steady`] and the other presets are
+//!   the scenarios that every scheme must pass.
+//! - [`subjects()`] lists everything that is registered and must pass.
+//! - [`random_operations`] applies random operations to a policy, then requires that it still sends.
 //!
-//! Everything is a function of the seed; a failure names seed and step.
+//! Everything is a function of the seed; a failure message names seed and step.
 
 mod bench;
 mod channel;

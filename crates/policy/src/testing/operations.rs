@@ -30,9 +30,9 @@ struct Model<P> {
     flying: Vec<Flying>,
 }
 
-/// Does `steps` random things to the policy that `make` builds: sends, unused grants, feedback of every kind and in
-/// any order, paths going down and up, time passing. Then acknowledges everything and requires that another 100
-/// packets can be sent. Panics, naming seed and step, when an invariant breaks.
+/// Applies `steps` random operations to the policy that `make` builds: sends, unused grants, feedback of every kind
+/// in any order, paths that go down and up, time that passes. Then acknowledges everything and requires that another
+/// 100 packets can be sent. Panics with seed and step if an invariant breaks.
 pub fn random_operations<P: Policy>(
     seed: u64,
     steps: u32,
@@ -57,13 +57,13 @@ pub fn random_operations<P: Policy>(
     model.must_send(100);
 }
 
-/// Every kind of feedback once, whatever its flags.
+/// Returns every kind of feedback once, with arbitrary flags.
 pub(super) fn every_kind() -> impl Iterator<Item = FeedbackKind> {
     let first = FeedbackKind::Ack { timed: true, marked: false };
     core::iter::successors(Some(first), |&kind| kind_after(kind))
 }
 
-/// The kind after this one. No wildcard: a new kind does not compile before it has its place here.
+/// Returns the kind after this one. Has no wildcard, so that a new kind does not compile before it has a place here.
 fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
     Some(match kind {
         FeedbackKind::Ack { .. } => FeedbackKind::Cnp,
@@ -79,7 +79,7 @@ fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
     })
 }
 
-/// Kinds of credit, at the end of the table: the endpoint takes them, and policies are told of none.
+/// Number of kinds of credit, at the end of the table: the endpoint processes them, and policies do not receive them.
 const CREDIT_KINDS: u32 = 2;
 
 impl<P: Policy> Model<P> {
@@ -109,7 +109,7 @@ impl<P: Policy> Model<P> {
         }
     }
 
-    /// Feedback of this kind on whatever it can be about. Its flags are drawn.
+    /// Feeds feedback of this kind on any packet that it may concern, with random flags.
     fn feed_kind(&mut self, kind: FeedbackKind, dice: &mut Rng) {
         match kind {
             FeedbackKind::Ack { .. } => self.feed_any(dice, |dice| FeedbackKind::Ack {
@@ -121,7 +121,7 @@ impl<P: Policy> Model<P> {
                 at: if dice.chance(0.5) { TrimmedAt::OnTheWay } else { TrimmedAt::LastHop },
                 marked: dice.chance(0.3),
             }),
-            // It stays in flight.
+            // The packet stays in flight.
             FeedbackKind::Late => {
                 if !self.flying.is_empty() {
                     let of = self.flying[dice.below(self.flying.len() as u32) as usize];
@@ -145,7 +145,7 @@ impl<P: Policy> Model<P> {
         }
     }
 
-    /// A control packet of any kind that policies are told of, on any path.
+    /// Feeds a control packet of any kind that policies receive, on any path.
     fn feed_control(&mut self, dice: &mut Rng) {
         let Flying { path, sent_at, .. } = self.of_a_path(dice);
         let told = ControlKind::ALL.len() as u32 - CREDIT_KINDS;
@@ -168,7 +168,7 @@ impl<P: Policy> Model<P> {
         self.policy.on_control(self.now, &feedback, &mut cx);
     }
 
-    /// Something that left on any path a while ago and is no packet in flight.
+    /// Returns an entry of any path, sent a while ago, that is not a packet in flight.
     fn of_a_path(&self, dice: &mut Rng) -> Flying {
         let path = PathId(dice.below(u32::from(self.env.paths)) as u16);
         let ago = u64::from(dice.below(100_000_000)).min(self.now.as_ps());
@@ -271,7 +271,7 @@ impl<P: Policy> Model<P> {
         };
         let mut views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
         if dice.chance(0.3) {
-            // A path may be no part of the set.
+            // The set may lack some paths.
             let one = views[dice.below(views.len() as u32) as usize];
             views.retain(|view| view.id == one.id || dice.chance(0.6));
         }
@@ -286,7 +286,7 @@ impl<P: Policy> Model<P> {
         self.now = to;
     }
 
-    /// With prompt acknowledgements, `packets` packets leave within a second.
+    /// Requires that `packets` packets leave within a second, with prompt acknowledgements.
     fn must_send(&mut self, packets: u32) {
         let deadline = self.now + Duration::from_ms(1_000);
         let mut left = packets;
@@ -297,7 +297,7 @@ impl<P: Policy> Model<P> {
                 Grant::Send(_) => left -= 1,
                 Grant::At(when) => self.advance(when),
                 Grant::Copy { .. } => {}
-                // Asked again; it must not want to go on so for ever.
+                // Polled again; control packets must not continue for ever.
                 Grant::Control(_) => {
                     controls += 1;
                     let context = &self.policy.context;

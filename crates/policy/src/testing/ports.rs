@@ -15,7 +15,7 @@ use crate::{
 const PORTS: u8 = 4;
 const PATHS: u16 = 64;
 
-/// A policy whose packets leave by one free port at a time and come back at once.
+/// A policy whose packets leave by one free port at a time and are acknowledged at once.
 struct Sender {
     policy: AnyPolicy,
     rng: Rng,
@@ -34,7 +34,7 @@ impl Sender {
         Sender { policy, rng, shared, now: Time::from_us(1), psn: 0 }
     }
 
-    /// The path of a data packet that leaves by `egress`, if the policy lets one.
+    /// Returns the path of a data packet that leaves by `egress`, if the policy permits one.
     fn send(&mut self, egress: Egress) -> Option<PathId> {
         self.now += Duration::from_us(30);
         let want = Want {
@@ -90,7 +90,8 @@ impl Sender {
     }
 }
 
-/// Schemes that spread the packets of a message over paths, whose switches of path are no matter of order.
+/// Returns the schemes that spread the packets of a message over paths, and whose changes of path do not depend on
+/// order.
 fn spread() -> Vec<(String, crate::PolicyConfig)> {
     let all = schemes().iter().map(|info| (info.name.into(), (info.make)().policy));
     let spreads =
@@ -98,7 +99,8 @@ fn spread() -> Vec<(String, crate::PolicyConfig)> {
     all.filter(|(name, config): &(String, _)| spreads(config) && !name.starts_with("dlbf")).collect()
 }
 
-/// Their weights leave some paths next to nothing, which is not taken because a port is free.
+/// Schemes whose weights leave some paths next to nothing; they do not take such a path only because its port is
+/// free.
 const WAIT_FOR_GOOD_PATHS: [&str; 3] = ["laps-published", "laps-code-2025", "laps-hw"];
 
 #[test]
@@ -128,7 +130,7 @@ fn what_spreads_packets_takes_the_port_that_is_free() {
 fn paths_that_are_down_stay_unused_whichever_port_is_free() {
     for (name, config) in spread() {
         let mut sender = Sender::new(&config);
-        // Of each port every second inner path.
+        // Every second inner path of each port.
         let state = |path: u16| {
             if (path / u16::from(PORTS)).is_multiple_of(2) { PathState::Up } else { PathState::Down }
         };

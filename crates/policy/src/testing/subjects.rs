@@ -1,4 +1,4 @@
-//! Everything that is registered, each as a scheme that can be run, so that no test has to list names.
+//! Everything that is registered, each as a scheme that can run, so that no test has to list names.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,17 +13,17 @@ use crate::{
     Forwarding, PathRto, PolicyConfig, Recovery, RingScope, Scheme, SplitConfig, find_scheme, schemes,
 };
 
-/// What has to pass.
+/// A scheme that must pass the tests.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// A scheme by its name; what is a part of schemes by what it is and its name: "cc swift", "picker plb",
-    /// "recovery path_order", "forwarding conga". Names are those of scenarios.
+    /// Name of a scheme; for a part of a scheme its kind and name: "cc swift", "picker plb", "recovery path_order",
+    /// "forwarding conga". Names are those of scenarios.
     pub label: String,
-    /// The scheme; for a part one that has it, and otherwise what disturbs it least.
+    /// The scheme; for a part, a scheme that contains it and otherwise interferes as little as possible.
     pub scheme: Scheme,
 }
 
-/// What decides without a network: every scheme, every congestion control, every picker.
+/// Returns the subjects that need no network: every scheme, every congestion control, every picker.
 pub fn policies() -> Vec<Subject> {
     let split = |cc, picker| PolicyConfig::Split(SplitConfig { cc, picker });
     let mut all: Vec<Subject> = schemes()
@@ -44,7 +44,7 @@ pub fn policies() -> Vec<Subject> {
     all
 }
 
-/// [`policies`], and what takes a network to see: every loss recovery, all load balancing of switches.
+/// Returns [`policies`], and the subjects that need a network: every loss recovery, all load balancing of switches.
 pub fn subjects() -> Vec<Subject> {
     let mut all = policies();
     all.extend(successors(Some(Recovery::GoBackN), after_recovery).map(|recovery| {
@@ -57,12 +57,12 @@ pub fn subjects() -> Vec<Subject> {
             Recovery::Timeouts { .. } => "timeouts",
             Recovery::PathOrder { .. } => "path_order",
         };
-        // SLEEK reckons with a window.
+        // SLEEK requires a window.
         let cc = match recovery {
             Recovery::Sleek { .. } => CcConfig::Nscc(NsccConfig::default()),
             _ => CcConfig::None(UnlimitedConfig::default()),
         };
-        // One path for each message: go-back-N refuses what is out of order.
+        // One path for each message: go-back-N drops out-of-order packets.
         let one_path = SplitConfig { cc, picker: PickerConfig::PerMessage };
         let scheme = Scheme { policy: PolicyConfig::Split(one_path), recovery, ..preset("rps-nocc") };
         Subject { label: format!("recovery {name}"), scheme }
@@ -74,7 +74,8 @@ pub fn subjects() -> Vec<Subject> {
     all
 }
 
-/// The recovery after this one. No wildcard: a new one does not compile before it has its place.
+/// Returns the recovery after this one. Has no wildcard, so that a new one does not compile before it has a place
+/// here.
 fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
     Some(match recovery {
         Recovery::GoBackN => Recovery::GoBackNRepeated { repeat: Duration::from_us(4) },
@@ -105,7 +106,7 @@ fn preset(name: &str) -> Scheme {
     (find_scheme(name).expect("a scheme of this crate").make)()
 }
 
-/// The name of a scenario of a name of Rust: `DctcpRate` is `dctcp_rate`.
+/// Converts a Rust name into that of a scenario: `DctcpRate` to `dctcp_rate`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {

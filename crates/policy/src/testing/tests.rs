@@ -1,4 +1,4 @@
-//! The schemes of this crate on the bench.
+//! The schemes of this crate on the test bench.
 
 use core::cell::RefCell;
 use core::mem::discriminant;
@@ -42,10 +42,11 @@ fn totals(report: &Report) -> SenderReport {
 
 #[test]
 fn an_idle_network_is_used_at_line_rate_by_every_scheme() {
-    // The last packet leaves at 100 us, is served by its path for 100 ns and answered 10 us later.
+    // The last packet leaves at 100 us, is served by its path for 100 ns, and is acknowledged 10 us later.
     for scheme in schemes() {
         let report = run(scheme.name, &Scenario::steady());
-        // A token bucket that starts empty with the first acknowledgement costs a packet; as printed, two of them on one acknowledgement hardly ever make up for it.
+        // A token bucket that starts empty with the first acknowledgement costs a packet. In the published variant
+        // two packets per acknowledgement hardly ever make up for it.
         let slack_ns = if scheme.name.starts_with("udmp") { 900 } else { 0 };
         let done_ns = report.done_at().as_ns();
         assert!((110_100..=110_100 + slack_ns).contains(&done_ns), "{}: {done_ns}", scheme.name);
@@ -63,7 +64,7 @@ fn an_application_at_a_tenth_of_the_line_is_never_held_back() {
 
 #[test]
 fn incast_without_congestion_control_keeps_the_receivers_link_busy() {
-    // 8,000 packets of 100 ns, behind 200 ns and 5 us of the first, answered 5 us later.
+    // 8,000 packets of 100 ns, after the 200 ns and 5 us of the first one; acknowledged 5 us later.
     let report = run("rps-nocc", &Scenario::incast());
     assert_eq!(report.done_at(), Time::from_ns(800_000 + 10_200));
 }
@@ -72,7 +73,8 @@ fn incast_without_congestion_control_keeps_the_receivers_link_busy() {
 fn dcqcn_shares_an_incast() {
     let scenario = Scenario { packets: 20_000, ..Scenario::incast() };
     let report = run("rps", &scenario);
-    // Halfway through, the eight rates are a few times the link at most, where it was eight at the start.
+    // Half-way, the eight rates add up to a few times the link rate at most; at the start they are eight times the
+    // link rate.
     let at = report.senders[0].rates.len() / 2;
     let sum: u64 =
         report.senders.iter().filter_map(|sender| sender.rates.get(at)).map(|(_, rate)| rate.as_bps()).sum();
@@ -86,7 +88,7 @@ fn a_path_reported_down_is_left_at_once_and_used_again_later() {
     let report = run("rps-nocc", &Scenario::one_path_flaps());
     let all = totals(&report);
     assert_eq!((all.retransmitted, report.done_at()), (0, Time::from_ns(110_100)));
-    // A quarter of the 600 packets sent while it was up; a binomial with standard deviation 11.
+    // A quarter of the 600 packets sent while it was up; a binomial distribution with standard deviation 11.
     assert!((110..190).contains(&all.sent[0]), "{:?}", all.sent);
 
     let ecmp = SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker: PickerConfig::Ecmp };
@@ -98,7 +100,7 @@ fn a_path_reported_down_is_left_at_once_and_used_again_later() {
         policy
     });
     let all = totals(&report);
-    assert_eq!(all.sent[0], 200); // until 20 us; it does not return
+    assert_eq!(all.sent[0], 200); // until 20 us; the path is not used again
     assert_eq!(all.sent.iter().filter(|&&sent| sent == 800).count(), 1);
 }
 
@@ -112,7 +114,7 @@ fn a_window_of_one_bdp_fills_the_line_and_half_of_it_halves_the_rate() {
     // A round trip is 10.2 us: 102 packets.
     assert_eq!(window(Window::Packets(102)), Time::from_ns(110_100));
     assert_eq!(window(Window::Bdp(1.0)), Time::from_ns(110_100));
-    // 51 packets a round trip: 19 full ones, and in the twentieth the 31st packet is the last.
+    // 51 packets per round trip: 19 full ones, and in the twentieth the 31st packet is the last.
     assert_eq!(window(Window::Packets(51)), Time::from_ns(19 * 10_200 + 30 * 100 + 10_200));
 }
 
@@ -152,7 +154,7 @@ fn everything_through_every_scenario() {
     }
 }
 
-/// The schemes driven by acknowledgements: without notifications, and with a limit of their own.
+/// Returns the schemes driven by acknowledgements: without notifications, and with a limit of their own.
 fn clocked() -> impl Iterator<Item = &'static str> {
     let all = schemes().iter().filter(|info| {
         let scheme = (info.make)();
@@ -170,7 +172,8 @@ fn any_incast_completes_with_every_clocked_scheme() {
             let scenario =
                 Scenario { senders, packets: 300, timeout: Duration::from_ms(50), ..Scenario::incast() };
             let report = run(scheme, &scenario);
-            // The receiver's link is busy for 30 us a sender; a restart of all at once may leave it idle for a while.
+            // The receiver's link is busy for 30 us per sender; a restart of all at once may leave it idle for a
+            // while.
             let (done, busy) = (report.done_at().as_ns(), 30_000 * u64::from(senders));
             assert!(done < 2 * busy + 400_000, "{scheme}, {senders} to 1: {done} ns");
             assert_eq!(totals(&report).retransmitted, 0, "{scheme}, {senders} to 1");
@@ -220,7 +223,7 @@ fn random_operations_break_no_invariant_of_anything() {
     for Subject { label, scheme } in policies() {
         std::println!("{label}");
         for seed in 0..12 {
-            // Every other time a switch answers for the network behind it.
+            // In every second run a switch replies for the network behind it.
             let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             random_operations(seed, 1_000, &env, |env, rng| scheme.policy.build(env, rng));
@@ -244,7 +247,7 @@ fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
     }
 }
 
-/// A policy, and what it is told.
+/// A policy, with a record of the feedback it receives.
 struct Listener {
     policy: AnyPolicy,
     heard: Rc<RefCell<Vec<FeedbackKind>>>,
@@ -309,7 +312,7 @@ fn random_operations_draw_every_kind_of_feedback() {
     }
 }
 
-/// How often each kind of feedback came.
+/// Returns the number of occurrences of each kind of feedback.
 fn times_of_each(heard: &[FeedbackKind]) -> impl Iterator<Item = (FeedbackKind, usize)> {
     operations::every_kind().map(|kind| {
         let same = |other: &&FeedbackKind| discriminant(*other) == discriminant(&kind);
@@ -317,7 +320,7 @@ fn times_of_each(heard: &[FeedbackKind]) -> impl Iterator<Item = (FeedbackKind, 
     })
 }
 
-/// Every kind of control packet that policies are told of.
+/// Asserts that every kind of control packet that policies receive occurs.
 fn every_answer_in(told: &[ControlKind]) {
     for kind in [ControlKind::ProbeReply, ControlKind::NoticeReply, ControlKind::EdgeEcho] {
         assert!(told.contains(&kind), "no {kind:?}");
@@ -328,7 +331,7 @@ fn every_answer_in(told: &[ControlKind]) {
 fn situations_give_every_kind_of_feedback() {
     let (heard, told) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(Vec::new())));
     for (_, scenario) in Scenario::all() {
-        // The one has probes, the other copies and notices.
+        // LAPS has probes, DLBF has copies and notices.
         for scheme in ["laps", "dlbf"] {
             let config = (find_scheme(scheme).expect("a scheme").make)().policy;
             scenario
@@ -341,7 +344,8 @@ fn situations_give_every_kind_of_feedback() {
         }
     }
     every_answer_in(&told.borrow());
-    // Copies are for gaps of delay that no situation has; random operations and DLBF's own tests give their answers.
+    // Copies need gaps of delay that no scenario has; random operations and DLBF's own tests cover their
+    // acknowledgements.
     let is_of_copies = |kind: &FeedbackKind| matches!(kind, FeedbackKind::Heard { .. });
     for (kind, times) in times_of_each(&heard.borrow()).filter(|(kind, _)| !is_of_copies(kind)) {
         assert!(times > 0, "no situation gives {kind:?}");
@@ -394,7 +398,7 @@ fn sizes_of_the_policies() {
     }
 }
 
-/// A packet leaves whenever it may; the paths taken.
+/// Sends a packet whenever the policy permits, and returns the paths taken.
 fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Vec<PathId> {
     let mut taken = Vec::new();
     let (mut now, mut psn) = (Time::from_us(1), 0);
@@ -452,7 +456,7 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
     taken
 }
 
-/// Queue pairs with different numbers of paths share what they know; none may be sent where it has no path.
+/// Queue pairs with different numbers of paths share state; none may use a path it does not have.
 #[test]
 fn queue_pairs_to_one_peer_use_the_paths_they_have() {
     for info in schemes() {
@@ -476,8 +480,8 @@ fn queue_pairs_to_one_peer_use_the_paths_they_have() {
     }
 }
 
-/// The queue pair of a handshake is made for the paths of this end, and agrees on fewer. Nothing
-/// is left of connections that are gone.
+/// The queue pair of a handshake is created with the paths of this end, and agrees on fewer. Closed connections leave
+/// no state.
 #[test]
 fn connections_that_come_and_go_leave_nothing_in_the_stores() {
     for info in schemes() {

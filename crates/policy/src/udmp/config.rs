@@ -9,17 +9,18 @@ use crate::error::check;
 use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
-/// Which control law.
+/// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpVariant {
-    /// As printed in algorithms 1 and 2, with the packets in flight counted (the listing lost the two lines that do)
-    /// and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
+    /// Algorithms 1 and 2 as printed, with the packets in flight counted (the listing lacks the two lines for it),
+    /// and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half the line
+    /// rate.
     Published,
-    /// With a queue target, an additive step, a rate that follows low round-trip times, spare paths, caps on pool and
-    /// flight, and a restart timer.
+    /// With a queue target, an additive step, a rate that follows low round-trip times, spare paths, limits of the
+    /// pool and of the packets in flight, and a restart timer.
     #[default]
     Repaired,
 }
@@ -33,17 +34,17 @@ impl fmt::Display for UdmpVariant {
     }
 }
 
-/// How far above the average a round-trip time is whose acknowledgement releases nothing.
+/// Excess of a round-trip time over the average from which its acknowledgement releases nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpLate {
-    /// By a base round-trip time: for fabrics, where queues hardly get longer than that.
+    /// One base round-trip time: for fabrics, where queues are hardly longer.
     #[default]
     ByBase,
-    /// By as much as the average is above the base, but at least a base: for real hosts, where queues may be many base times
-    /// long.
+    /// The excess of the average over the base, at least one base round-trip time: for real hosts, where queues may
+    /// be many base times long.
     ByQueue,
 }
 
@@ -54,49 +55,54 @@ impl UdmpLate {
     }
 }
 
-/// Parameters of UDMP. The paper gives values for none but `ooo_packets`; the others were found by study of this
+/// Parameters of UDMP. The paper gives a value only for `ooo_packets`. The others were found by a study of this
 /// protocol in the paper's fat tree (100 Gb/s, 12 us, 1,400 bytes of payload).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdmpConfig {
-    /// The control law: "repaired" (default) or "published".
+    /// Variant of the algorithm: "repaired" (default) or "published".
     pub variant: UdmpVariant,
-    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Published: small values deadlock in incast.
-    /// Repaired: that average only tells fast paths from slow ones; the rate follows low round-trip times.
+    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Published: small values
+    /// deadlock in incast. Repaired: the average only distinguishes fast and slow paths; the rate follows low
+    /// round-trip times.
     pub rtt_gain: f64,
-    /// T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base / average (repaired:
-    /// the low average).
+    /// T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits the rate
+    /// to line rate x base / average. Default 3. Repaired: the low average counts.
     pub severe_rtt: f64,
-    /// p: probability that a packet explores a random path instead of the one it was released for.
+    /// p: probability that a packet explores a random path instead of the one it was released for. Default 0.01.
     pub explore: f64,
-    /// Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0: off.
+    /// Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0 disables the
+    /// check. Default 64 (UDMP, figure 7).
     pub ooo_packets: u32,
-    /// Repaired: queueing delay the rate settles at, in base round-trip times; four packet times more are the grain of
-    /// queues.
+    /// Repaired: queueing delay at which the rate settles, in base round-trip times. The time of four packets is
+    /// added, because shorter queues are noise. Default 0.25.
     pub queue_target_rtts: f64,
-    /// Repaired, kappa: weight of the distance from that target, as a share of the round-trip time that the rate follows.
+    /// Repaired, kappa: weight of the relative distance from that target in the change of the rate. Default 0.15.
     pub queue_gain: f64,
-    /// Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its target; less
-    /// when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the excess delay.
+    /// Repaired: additive increase per round trip, as a fraction of the line rate, at the queue target; less if the
+    /// queue is longer. A flow's share of a bottleneck settles near this value over `queue_gain` and the excess
+    /// delay. Default 0.005.
     pub increase_step: f64,
-    /// Repaired: the most the rate changes in a round trip, as a share of itself.
+    /// Repaired: largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
     pub step_limit: f64,
-    /// Repaired: most the pool holds, in bandwidth-delay products; never less than two packets.
+    /// Repaired: largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
     pub pool_bdp: f64,
-    /// Repaired: most the pool holds while there is nothing to send, in bandwidth-delay products. Data that comes then
-    /// leaves with all of it at once, on random paths.
+    /// Repaired: largest pool while there is nothing to send, in bandwidth-delay products. New data then leaves at
+    /// once with the whole pool, on random paths. Default 1.
     pub idle_pool_bdp: f64,
-    /// Repaired: most in flight, in bandwidth-delay products, plus one packet.
+    /// Repaired: largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
     pub inflight_bdp: f64,
-    /// Repaired: a round-trip time within this share of the base above the average still counts as short.
+    /// Repaired: excess of a round-trip time over the average, as a fraction of the base, up to which it still counts
+    /// as short. Default 0.05.
     pub near: f64,
-    /// Published: with nothing in flight and nothing heard for this long, one packet is sent.
+    /// Published: time with nothing in flight and no acknowledgement after which one packet is sent. Default 100 us.
     pub kick_after: Duration,
-    /// Repaired: how far above the average a round-trip time is whose acknowledgement releases nothing. "by_base" (default):
-    /// a base, the better rule in a data centre. "by_queue": as much as the average is above the base, but at least a base;
-    /// so real hosts have it (`pathweave perf`, the lab), where queues are many base times long.
+    /// Repaired: excess of a round-trip time over the average from which its acknowledgement releases nothing.
+    /// "by_base" (default): one base round-trip time, the better rule in a data centre. "by_queue": the excess of the
+    /// average over the base, at least one base round-trip time. Real hosts (`pathweave perf`, the lab) use
+    /// "by_queue", because their queues are many base times long.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "UdmpLate::is_default"))]
     pub late: UdmpLate,
 }
@@ -123,11 +129,12 @@ impl Default for UdmpConfig {
     }
 }
 
-/// Packets that try another path: after one has died, those on the others are spread anew by them alone.
+/// Fraction of packets that explore another path on real hosts. After a path has died, only these spread the packets
+/// over the other paths.
 const HOST_EXPLORE: f64 = 0.03;
-/// Queueing delay the rate settles at, in round-trip times, hosts' delay included.
+/// Queueing delay at which the rate settles on real hosts, in base round-trip times, hosts' delay included.
 const HOST_QUEUE_RTTS: f64 = 5.0;
-/// Packets that may overtake one without its path being slow: several batches.
+/// Number of packets that may overtake another one on real hosts without its path being slow: several batches.
 const HOST_LATE_PACKETS: u32 = 512;
 
 impl AsFluid for UdmpConfig {
@@ -136,16 +143,17 @@ impl AsFluid for UdmpConfig {
     }
 }
 
-/// It decides by round-trip times to a fraction of the shortest, and every acknowledgement that seems late takes a packet
-/// off the way. Hosts made of software are late by more than that all the time: what is on the way would dwindle to one
-/// packet, on whichever path it happens to be. So times up to their delay above the shortest are one and the same to it
-/// ([`HostDelay::InRoundTrip`]), and its measures of delay are in proportion to that.
+/// UDMP decides by round-trip times to a fraction of the shortest, and every late acknowledgement removes a packet
+/// from those in flight. On software hosts acknowledgements are always late by more than that, and the packets in
+/// flight would dwindle to one on a random path. Round-trip times up to the hosts' delay above the shortest are
+/// therefore treated as equal ([`HostDelay::InRoundTrip`]), and the delays in the algorithm are in proportion to
+/// that.
 ///
-/// Paths share the load by the rule that an acknowledgement that comes late releases nothing and leaves its packet to
-/// faster paths. That rule is in force while packets on the way are what limits it; where the rate does, every path takes
-/// from the pool what it can, and the fullest one, which has most acknowledgements, takes most. So the rate is to hold
-/// back only once queues are several times as long as the packets allowed would make them on links of a quarter of the
-/// line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and 100 % of
+/// Paths share the load by one rule: a late acknowledgement releases nothing, and leaves its packet to faster paths.
+/// The rule works while the packets in flight are the limit. If the rate is the limit, every path takes from the pool
+/// what it can, and the fullest path, which has most acknowledgements, takes most. The rate must therefore limit only
+/// once queues are several times as long as the permitted packets would make them on links of a quarter of the line
+/// rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s this makes the difference between 60 and 100 % of
 /// their sum.
 impl Adapt for UdmpConfig {
     fn host_delay(&self) -> HostDelay {
@@ -159,21 +167,21 @@ impl Adapt for UdmpConfig {
         self.pool_bdp *= host.held_bdps;
         self.queue_target_rtts = self.queue_target_rtts.max(HOST_QUEUE_RTTS);
         if self.ooo_packets > 0 {
-            // Batches of a path arrive whole, so what is behind by some of them is not late.
+            // Batches of a path arrive as a whole, so a packet that is a few batches behind is not late.
             self.ooo_packets = self.ooo_packets.max(HOST_LATE_PACKETS);
         }
-        // A stall of a host must not pass for severe congestion.
+        // A stall of a host must not count as severe congestion.
         self.severe_rtt += 10.0;
         self.explore = self.explore.max(HOST_EXPLORE);
     }
 }
 
 impl UdmpConfig {
-    /// The law as printed.
+    /// Returns the algorithm as printed.
     pub fn published() -> Self {
         UdmpConfig { variant: UdmpVariant::Published, ..UdmpConfig::default() }
     }
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let share =
             |name, value: f64, most: f64, allowed| check(value > 0.0 && value <= most, name, value, allowed);
@@ -198,7 +206,7 @@ impl UdmpConfig {
         let kick = self.kick_after > Duration::ZERO && self.kick_after <= Duration::from_ms(1_000);
         check(kick, "kick_after", self.kick_after, "more than 0s, at most 1s: without it flows never finish")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Udmp {
         Udmp::new(self, env, rng)
     }

@@ -1,4 +1,4 @@
-//! UDMP's congestion control: the rate, from the gradient of the average round-trip time over all paths.
+//! UDMP's congestion control: the rate follows the gradient of the average round-trip time over all paths.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -6,29 +6,29 @@ use super::{UdmpConfig, UdmpLate, UdmpVariant};
 use crate::PolicyEnv;
 use crate::low;
 
-/// The rate never falls below this share of the line's; without a floor a gradient above one would turn it negative.
+/// Minimum rate as a fraction of the line rate. Without it a gradient above one would make the rate negative.
 const FLOOR: f64 = 1e-3;
-/// Beside a share of the base round-trip time this many packet times may queue: the grain of a queue, whatever the rate.
+/// Number of packet times added to the queue target, because shorter queues are noise at any rate.
 const QUEUE_TARGET_PACKETS: f64 = 4.0;
 
-/// Rate and round-trip time of one queue pair. Rates are in bytes a picosecond, times in picoseconds.
+/// Rate and round-trip times of one queue pair. Rates are in bytes per picosecond, times in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub(super) rate: f64,
     /// Average round-trip time over all paths.
     pub(super) mean: f64,
-    /// What the law goes by: published that average, repaired a low one, of the quick paths.
+    /// Round-trip time that the rate follows: published the average, repaired a low average, that of the fast paths.
     pub(super) followed: f64,
-    /// The same at the last update.
+    /// Value of `followed` at the last update.
     last_followed: f64,
     last_update: Time,
     /// Shortest round-trip time of a full packet of this queue pair.
     pub(super) base: f64,
-    /// Acknowledgements since the last update, and how many of them to let pass until the next.
+    /// Acknowledgements since the last update, and the number of them until the next.
     acks: u32,
     to_ignore: u32,
     started: bool,
-    /// Parameters, too, but here they take no room.
+    /// Parameters that fit here without extra space.
     pub(super) repaired: bool,
     late: UdmpLate,
     /// Bytes of a full packet.
@@ -36,13 +36,13 @@ pub(super) struct Law {
     params: Params,
 }
 
-/// The parameters, resolved for line and round-trip time. The same for all queue pairs of a NIC.
+/// Parameters, resolved for line rate and round-trip time. The same for all queue pairs of a NIC.
 #[derive(Clone, Copy, Debug)]
 struct Params {
     line: f64,
     gain: f64,
     severe: f64,
-    /// What only the repaired law has.
+    /// Parameters of the repaired variant.
     queue_target: f64,
     queue_gain: f64,
     step: f64,
@@ -53,7 +53,7 @@ struct Params {
 #[cfg(test)]
 pub(super) const PARAMETER_BYTES: usize = size_of::<Params>();
 
-/// Picoseconds, for a law published with real numbers.
+/// Converts a time to picoseconds as a real number, because the paper's equations use real numbers.
 pub(super) fn ps(span: Duration) -> f64 {
     span.as_ps() as f64
 }
@@ -88,26 +88,26 @@ impl Law {
         }
     }
 
-    /// Whether a round-trip time has been measured.
+    /// Returns true if a round-trip time has been measured.
     #[inline]
     pub(super) fn started(&self) -> bool {
         self.started
     }
 
-    /// Bytes of a full packet.
+    /// Returns the bytes of a full packet.
     #[inline]
     pub(super) fn packet(&self) -> f64 {
         f64::from(self.packet)
     }
 
-    /// The round-trip time of a packet of `wire_bytes` (none where an acknowledgement covers a packet it does not time).
-    /// Returns whether it was the first. The averages begin with it: begun at zero they would take many acknowledgements
-    /// to become true.
+    /// Records the round-trip time of a packet of `wire_bytes`; `None` if the acknowledgement covers a packet that it
+    /// does not time. Returns true if it was the first. The averages start with the first measurement; from zero they
+    /// would need many acknowledgements to converge.
     #[inline]
     pub(super) fn measure(&mut self, now: Time, rtt: Option<f64>, wire_bytes: u32, inflight: u32) -> bool {
         self.acks = self.acks.saturating_add(1);
         let Some(rtt) = rtt.map(|rtt| rtt.max(1.0)) else { return false };
-        // A short packet is forwarded sooner at every switch: taken for the base, a queue would seem to stand for ever.
+        // Switches forward a short packet sooner. As the base, its round-trip time would suggest a permanent queue.
         let rtt = if wire_bytes >= self.packet || !self.repaired { rtt } else { rtt.max(self.base) };
         self.base = self.base.min(rtt);
         if self.started {
@@ -126,7 +126,7 @@ impl Law {
         true
     }
 
-    /// How far above the average a round-trip time is of a path that takes nothing more.
+    /// Returns the excess over the average from which a path's acknowledgement releases nothing.
     #[inline]
     pub(super) fn slack(&self) -> f64 {
         match self.late {
@@ -135,8 +135,8 @@ impl Law {
         }
     }
 
-    /// Algorithm 1, lines 22 to 37: severe congestion at every acknowledgement, the gradient about once a round
-    /// trip, that is after as many acknowledgements as were in flight at the last update.
+    /// Algorithm 1, lines 22 to 37. Severe congestion is checked at every acknowledgement. The gradient is computed
+    /// about once a round trip: after as many acknowledgements as were in flight at the last update.
     #[inline]
     pub(super) fn update(&mut self, now: Time, inflight: u32) {
         if self.followed > self.params.severe * self.base {
@@ -150,7 +150,7 @@ impl Law {
     }
 
     fn step(&mut self, now: Time) {
-        // Two acknowledgements at one instant: the shortest span there is.
+        // Two acknowledgements at one instant count as the shortest time span.
         let elapsed = ps(now - self.last_update).max(1.0);
         let gradient = (self.followed - self.last_followed) / elapsed;
         (self.last_followed, self.last_update) = (self.followed, now);
@@ -158,8 +158,8 @@ impl Law {
         let rate = if self.repaired {
             let excess = (self.followed - self.base - queue_target) / self.followed;
             let cut = (gradient + queue_gain * excess).clamp(-limit, limit);
-            // The longer the queue, the smaller the step: where rates settle, the rate is step / (queue_gain x
-            // excess), and a step that stays whole would keep more than 50 flows above their share.
+            // The longer the queue, the smaller the step. The rate settles at step / (queue_gain x excess); with a
+            // constant step more than 50 flows would keep rates above their share.
             let room = ((self.base + queue_target) / self.followed).min(1.0);
             self.rate * (1.0 - cut) + step * room
         } else if gradient > 0.0 {
@@ -170,7 +170,7 @@ impl Law {
         self.rate = rate.clamp(line * FLOOR, line);
     }
 
-    /// The rate, for observers.
+    /// Returns the rate, for observers.
     pub(super) fn rate(&self) -> Rate {
         Rate::from_bps((self.rate * 8e12 + 0.5) as u64)
     }
@@ -178,13 +178,13 @@ impl Law {
 
 #[cfg(test)]
 impl Law {
-    /// A law that has measured `smooth` and stands at `share` of the line.
+    /// Returns the state after a measurement of `smooth`, with a rate of `share` of the line rate.
     pub(super) fn at(mut self, now: Time, smooth: Duration, share: f64) -> Self {
         self.measure(now, Some(ps(smooth)), self.packet, 0);
         self.rate = share * self.params.line;
         self
     }
-    /// The next update is due at the next acknowledgement.
+    /// Makes the next update due at the next acknowledgement.
     pub(super) fn due(mut self) -> Self {
         (self.acks, self.to_ignore) = (1, 0);
         self

@@ -1,73 +1,83 @@
-//! UDMP (Huang et al., "UDMP: Unified Delay-Driven Multipath Protocol for AI Clusters", IEEE ToN 2026): delay decides
-//! the rate of the queue pair and, through ACK clocking, the path of every packet, without state per path.
+//! UDMP (Huang et al., "UDMP: Unified Delay-Driven Multipath Protocol for AI Clusters", IEEE ToN 2026): delay
+//! determines the rate of the queue pair and, through ACK clocking, the path of every packet, without state per path.
 //!
-//! The rate fills a *pool* of bytes. An acknowledgement takes none, one or two packets out of it: two if its round-trip
-//! time is below the average, one if it is at most a base round-trip time above. They take its path, so fast paths get
-//! more, and what a slow path does not take waits for the next acknowledgement of another.
+//! The rate fills a *pool* of bytes. An acknowledgement takes zero, one or two packets out of it. It takes two if its
+//! round-trip time is below the average, and one if it is at most one base round-trip time above. The packets take
+//! the acknowledgement's path, so fast paths get more packets. Packets that a slow path does not take wait for the
+//! next acknowledgement of another path.
 //!
-//! The algorithm as printed does not do what the paper claims (`variant = "published"`): its rate drifts to half the
-//! line under any noise, and flows deadlock in incast once every acknowledgement is refused. The default,
-//! `"repaired"`, differs in this:
+//! The algorithm as printed (`variant = "published"`) does not achieve what the paper claims: its rate drifts to half
+//! the line rate under any noise, and flows deadlock in incast once every acknowledgement is refused. The default,
+//! `"repaired"`, differs in these points:
 //!
 //! | | published | repaired |
 //! |---|---|---|
-//! | rate | gradient alone | gradient, distance from a queue target, additive step; bounded a round trip |
-//! | round-trip time that the rate goes by | the average | a low average: 1/32 of what a measurement is above it, 1/2 of what it is below |
-//! | queue target | none | a quarter of the base round-trip time and four packet times |
+//! | rate | gradient only | gradient, distance from a queue target, additive step; bounded per round trip |
+//! | round-trip time that the rate follows | the average | a low average: gain 1/32 upwards, 1/2 downwards |
+//! | queue target | none | a quarter of the base round-trip time plus four packet times |
 //! | base round-trip time | of any packet | of full packets |
 //! | two packets if | below the average | up to 5 % of the base above it |
 //! | the second of two | on the path of the acknowledgement | on a spare path, or on any |
-//! | pool | without bound | a quarter BDP; one BDP while there is nothing to send |
-//! | in flight | without bound | 1.5 BDP and a packet |
-//! | nothing clocks | a kick after 100 us | a packet on the last good path: at once if none is in flight, after two round-trip times if one is |
-//! | no data when clocked | the chance is kept as a token, for any path | it stays in the pool, which becomes tokens when there is data |
+//! | pool | unbounded | a quarter BDP; one BDP while there is nothing to send |
+//! | in flight | unbounded | 1.5 BDP and a packet |
+//! | nothing clocks | a kick after 100 us | a packet on the last good path (see below) |
+//! | no data when clocked | the release is kept as a token, for any path | it stays in the pool |
 //!
-//! *Low round-trip times.* Packets of many senders meet by chance on some paths: that makes long round-trip times, and a
-//! lower rate does not help against it. A queue at the last hop, which alone asks for less rate, makes all of them longer,
-//! the shortest, too. So the rate goes by an average that lies where what is below it weighs a sixteenth of what is above.
-//! Which acknowledgement is fast or late is a matter of paths, and decided by the average of all of them.
+//! If nothing clocks, the repaired variant sends a packet at once if none is in flight, and after two round-trip
+//! times if one is. Packets that stay in the pool become tokens when there is data.
 //!
-//! *The target in round trips.* A queue settles at a share of the base round-trip time, so the same value fits any fabric;
-//! four packets are the grain below which a queue is noise.
+//! *Low round-trip times.* Packets of many senders collide by chance on some paths. This makes long round-trip times,
+//! and a lower rate does not help against it. A queue at the last hop makes all round-trip times longer, the
+//! shortest, too, and only such a queue requires a lower rate. The rate therefore follows an average that settles
+//! where a value below it weighs sixteen times as much as one above. Whether an acknowledgement is fast or late
+//! depends on its path, and is decided by the average of all.
 //!
-//! *Spare paths.* With both packets on the path of the acknowledgement, paths are a branching process, of which most lines
-//! die out: after some tens of round trips few paths are left. So a path whose acknowledgement was not late and found the
-//! pool short is kept, eight of them at most, and the second packet takes the oldest. A path that loses a packet is
-//! forgotten. On the policy bench (`snapshot.txt`) the fullest of the four paths of an incast has 10 % more packets than the
-//! emptiest, where it had 53 %. The price: where no path is spare, the second packet may go to a path that loses
-//! everything. One dead path of four gets 41 packets instead of 30, and 1,000 packets take 417 us instead of 217.
+//! *The target in round trips.* A queue settles at a fraction of the base round-trip time, so the same value fits any
+//! fabric. A queue below four packets is noise.
 //!
-//! Three of the repairs were found on the policy bench (N-to-1 of 3,000 or 6,000 packets, 2 % jitter, three seeds), and
-//! checked on the paper's fat tree (permutation of 8 MB, two seeds). Their numbers are of the law before it had low
-//! round-trip times and spare paths, with a target of 3 us and 1.25 BDP in flight:
+//! *Spare paths.* With both packets on the path of the acknowledgement, paths are a branching process, most branches
+//! of which die out: after some tens of round trips few paths are left. A path whose acknowledgement was not late and
+//! found the pool short is therefore kept as a spare, at most eight of them, and the second packet takes the oldest.
+//! A path that loses a packet is removed. On the policy bench (`snapshot.txt`) the fullest of the four paths of an
+//! incast has 10 % more packets than the emptiest, instead of 53 %. The cost: without a spare path, the second packet
+//! may go to a path that loses everything. One dead path of four gets 41 packets instead of 30, and 1,000 packets
+//! take 417 us instead of 217.
 //!
-//! - The additive step shrinks as the queue grows, by (base + target) / average. Whole, it keeps flows past the fiftieth
-//!   at one bottleneck above their share until T_high cuts them: mean round-trip time of 64-to-1 11.2 base times, 3.9
-//!   with it shrinking; of 256-to-1 19.1 and 12.9.
-//! - With nothing in flight the next packet leaves as soon as the pool has one, without further wait. Waiting two
-//!   (long) round-trip times costs 4 % of the throughput of 32-to-1 and 6 % of 256-to-1; at once, 0.6 % and 0.1 %.
-//! - `queue_gain` 0.15 instead of 0.25: P99 FCT of the permutation 755 us instead of 760 (spraying without congestion
-//!   control: 738), P99 degree of reordering 61 to 66 packets instead of 71, throughput of 16-to-1 up by 2 %; the
-//!   mean round-trip time of 64-to-1 rises to 5.1 base times.
+//! Three of the repairs were found on the policy bench (N-to-1 of 3,000 or 6,000 packets, 2 % jitter, three seeds),
+//! and checked on the paper's fat tree (permutation of 8 MB, two seeds). Their numbers hold for the algorithm before
+//! low round-trip times and spare paths were added, with a target of 3 us and 1.25 BDP in flight:
+//!
+//! - The additive step shrinks as the queue grows, by (base + target) / average. A constant step keeps flows beyond
+//!   the fiftieth at one bottleneck above their share until T_high cuts them. The mean round-trip time of 64-to-1 is
+//!   then 11.2 base times instead of 3.9, and that of 256-to-1 19.1 instead of 12.9.
+//! - With nothing in flight the next packet leaves as soon as the pool has one. To wait for two (long) round-trip
+//!   times costs 4 % of the throughput of 32-to-1 and 6 % of 256-to-1; without the wait it is 0.6 % and 0.1 %.
+//! - `queue_gain` is 0.15 instead of 0.25. The P99 FCT of the permutation is then 755 us instead of 760 (spraying
+//!   without congestion control: 738), the P99 degree of reordering 61 to 66 packets instead of 71, and the
+//!   throughput of 16-to-1 2 % higher. The mean round-trip time of 64-to-1 rises to 5.1 base times.
 //!
 //! On real hosts ([`UdmpLate::ByQueue`]) queues may be many base times long, and round-trip times of good paths then
-//! differ by more than one all the time. Nothing for those a base above the average empties a path: all that waits
-//! there comes back as late as the first of it, and what left meanwhile makes others late in turn. Paths of 60, 60, 30
-//! and 6 Mb/s between hosts that are held up for up to 10 ms now and then gave 77 % of their sum, and 89 % where an
-//! acknowledgement is late that waited for twice as long as the average; of 20, 20, 10 and 2 Mb/s without that 56 and
-//! 89 % (six seeds, simulated time, `crates/datapath/src/engine/links_test.rs`). In a data centre a base above the
-//! average is the better rule: with the other the slowest flows of a degraded fat tree and of a rail took 2 and 8 %
-//! longer, an incast of 32 in the mean 2 %.
+//! always differ by more than one base time. If an acknowledgement one base above the average released nothing, a
+//! path would run empty: all packets queued there return as late as the first one, and those sent meanwhile make
+//! other packets late. Two examples with six seeds in simulated time (`crates/datapath/src/engine/links_test.rs`)
+//! compare this with the rule that a packet is late if it waited for twice as long as the average:
 //!
-//! With nothing to send the pool fills, in a round-trip time at line rate to a bandwidth-delay product, and that is all.
-//! Data that comes later leaves with what the pool holds, on random paths; then acknowledgements clock again. With a
-//! quarter of that, and the rest clocked by what is still on its way, connections that send a message of a round trip
-//! after another herd on few paths: the flows of rings that reduce the gradients of ResNet-50 (paper's fat tree, a tenth
-//! of its size) took 18.2 us in the mean and 62.9 us at most instead of 16.8 and 25.6, met twelve times the marks, and
-//! left 376 us of communication exposed instead of 330.
+//! - Paths of 60, 60, 30 and 6 Mb/s between hosts with occasional stalls of up to 10 ms gave 77 % of their sum, and
+//!   89 % with the rule.
+//! - Paths of 20, 20, 10 and 2 Mb/s without stalls gave 56 and 89 %.
 //!
-//! A retransmission takes a token like any packet. A loss takes an acknowledgement from the clock; those of the
-//! faster paths make up for it, two packets each.
+//! In a data centre one base above the average is the better bound. With the other rule the slowest flows of a
+//! degraded fat tree and of a rail took 2 and 8 % longer, and an incast of 32 took 2 % longer in the mean.
+//!
+//! With nothing to send the pool fills at line rate, within a round-trip time, to one bandwidth-delay product. Data
+//! that arrives later leaves with the content of the pool, on random paths; then acknowledgements clock again. A pool
+//! of a quarter of that, with the rest clocked by packets still in flight, was worse: connections that send one
+//! message of a round trip after another then crowd on few paths. The flows of rings that reduce the gradients of
+//! ResNet-50 (paper's fat tree at a tenth of its size) took 18.2 us in the mean and 62.9 us at most, instead of 16.8
+//! and 25.6. They met twelve times as many marks, and left 376 us of communication exposed instead of 330.
+//!
+//! A retransmission takes a token like any packet. A lost packet causes no acknowledgement that clocks;
+//! acknowledgements of the faster paths, which release two packets each, make up for it.
 
 mod config;
 mod law;
@@ -85,26 +95,26 @@ pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
 use law::{Law, ps};
 use spares::Spares;
 
-/// What a granted packet is charged to.
+/// Budget to which a granted packet is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Charge {
-    /// Released by an acknowledgement, which has paid.
+    /// A release by an acknowledgement, which was charged to the pool.
     Release,
-    /// A token: for any path.
+    /// A token, valid for any path.
     Token,
-    /// The pool, because nothing comes back that could clock.
+    /// The pool, because no acknowledgement is expected that could clock.
     Restart,
 }
 
-/// One direction of one queue pair.
-// The timer first: the compiler loads it before it knows that a policy is this one.
+/// Policy of one direction of one queue pair.
+// The timer comes first: the compiler loads it before it knows that a policy is of this kind.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Udmp {
-    /// `Time::MAX`: not set.
+    /// Time of the timer; `Time::MAX` if not set.
     timer: Time,
     law: Law,
-    /// Bytes the rate has put in and no packet has taken out.
+    /// Bytes that the rate has added and no packet has taken.
     pool: f64,
     last_add: Time,
     last_ack: Time,
@@ -113,20 +123,20 @@ pub struct Udmp {
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     tokens: u32,
-    /// What short packets have given back, less what became tokens.
+    /// Bytes that short packets have given back, less those converted to tokens.
     given_back: f64,
-    /// Most packets in flight: a parameter, but here it takes no room.
+    /// Largest number of packets in flight; a parameter that fits here without extra space.
     inflight_cap: u32,
-    /// Path of the last acknowledgement that came back fast.
+    /// Path of the last fast acknowledgement.
     good: Option<PathId>,
     spares: Spares,
-    /// Repaired: the last acknowledgement found nothing to send.
+    /// Repaired: true if the last acknowledgement found nothing to send.
     idle: bool,
     charge: Charge,
     params: Params,
 }
 
-/// The same for all queue pairs of a NIC.
+/// Parameters that are the same for all queue pairs of a NIC.
 #[derive(Clone, Copy, Debug)]
 struct Params {
     pool_cap: f64,
@@ -136,13 +146,13 @@ struct Params {
 }
 
 impl Udmp {
-    /// A queue pair that has a bandwidth-delay product of packets to send on random paths.
+    /// Creates a queue pair with tokens for a bandwidth-delay product of packets on random paths.
     pub fn new(config: &UdmpConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let repaired = config.variant == UdmpVariant::Repaired;
         let packet = f64::from(env.mtu_wire_bytes);
         let bdp = env.bdp_bytes() as f64;
         let cap = |share: f64| if repaired { (share * bdp).max(2.0 * packet) } else { f64::INFINITY };
-        // To the next packet: less would leave the line idle for the rest of the round trip.
+        // Rounded up to a whole packet: less would leave the line idle for the rest of the round trip.
         let tokens = env.bdp_bytes().div_ceil(u64::from(env.mtu_wire_bytes)).max(1);
         let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
         let inflight_cap =
@@ -181,14 +191,15 @@ impl Udmp {
         self.pool = self.pool_at(now);
         self.last_add = now;
     }
-    /// When the pool holds a packet; not before `now`.
+    /// Returns the time at which the pool holds a packet, at least `now`.
     fn pool_ready(&self, now: Time) -> Time {
         let missing = self.law.packet() - self.pool;
         let ready = self.last_add + Duration::from_ps((missing / self.law.rate).max(0.0) as u64 + 1);
         if self.pool_at(now) >= self.law.packet() { now } else { ready.max(now + Duration::from_ps(1)) }
     }
 
-    /// How many packets an acknowledgement releases (algorithm 2).
+    /// Returns the number of packets that an acknowledgement releases (algorithm 2), and whether its round-trip time
+    /// is short.
     #[inline]
     fn released(&self, rtt: Option<f64>, inflight: u32) -> (u32, bool) {
         let packet = self.law.packet();
@@ -206,16 +217,16 @@ impl Udmp {
         };
         (packets.min(self.room(inflight)), near)
     }
-    /// Packets that may yet be released.
+    /// Returns the number of packets that may still be released.
     #[inline]
     fn room(&self, inflight: u32) -> u32 {
         let spoken_for = inflight.saturating_add(self.clock.pending()).saturating_add(self.tokens);
         self.inflight_cap.saturating_sub(spoken_for)
     }
 
-    /// Puts what an acknowledgement releases on its way; says how many packets.
+    /// Releases packets on an acknowledgement of `path`. Returns their number.
     ///
-    /// As published all of them take the acknowledgement's path. Repaired, the second takes a good path whose
+    /// Published: all of them take the acknowledgement's path. Repaired: the second one takes a good path whose
     /// acknowledgement found the pool short, or any.
     #[inline]
     fn release(&mut self, path: PathId, packets: u32, good: bool, rng: &mut Rng) -> u32 {
@@ -245,12 +256,12 @@ impl Udmp {
         self.last_ack = now;
         self.timer = Time::MAX;
         if self.law.measure(now, rtt, feedback.wire_bytes, feedback.inflight_packets) {
-            // Counted from the first packet the pool would grant the first burst a second time.
+            // Counted from the first packet, the pool would grant the first burst a second time.
             (self.pool, self.last_add) = (0.0, now);
         } else {
             self.refill(now);
         }
-        // A retransmission's PSN is old by nature.
+        // The PSN of a retransmission is always old.
         let late = feedback.memo != RETRANSMITTED && self.ooo.is_late(feedback.psn);
         if !late && self.law.started() {
             let (packets, near) = self.released(rtt, feedback.inflight_packets);
@@ -270,14 +281,14 @@ impl Udmp {
         self.law.update(now, feedback.inflight_packets);
     }
 
-    /// When a packet may leave although nothing clocks it.
+    /// Returns the time at which a packet may leave without an acknowledgement that clocks it.
     fn restart_at(&self, now: Time, inflight: u32) -> Option<Time> {
         let alive = self.last_ack.max(self.last_restart);
         if !self.law.repaired {
             return (inflight == 0).then(|| alive + self.params.kick_after);
         }
         let due = match inflight {
-            // Everything has come back: there is nothing to wait for, and the rate knows what happened.
+            // Everything has been acknowledged: there is nothing to wait for, and the rate includes all feedback.
             0 => now,
             1 if self.inflight_cap > 1 => {
                 let patience = Duration::from_ps((2.0 * self.law.mean.max(self.law.base)) as u64);
@@ -289,7 +300,7 @@ impl Udmp {
         Some(due.max(self.pool_ready(now)))
     }
 
-    /// A path for a packet that no acknowledgement clocked.
+    /// Returns the path for a packet that no acknowledgement clocked.
     fn restart_path(&self) -> PathId {
         match self.good {
             Some(path) if self.law.repaired && self.clock.is_up(path) => path,
@@ -303,7 +314,7 @@ impl Udmp {
         Grant::Send(self.clock.settle(path, egress))
     }
 
-    /// There is data again: the packets in the pool are tokens from now on.
+    /// Converts the packets in the pool to tokens when there is data again.
     #[cold]
     fn end_idleness(&mut self, now: Time, inflight: u32) {
         self.refill(now);
@@ -325,7 +336,7 @@ impl Udmp {
     }
 }
 
-/// What [`Udmp`] attaches to a packet sent again.
+/// Memo that [`Udmp`] attaches to a retransmission.
 const RETRANSMITTED: Memo = Memo(1);
 
 impl Policy for Udmp {
@@ -363,8 +374,8 @@ impl Policy for Udmp {
                 self.clock.sprayed(cx.rng);
             }
         }
-        // A short packet gives back what it did not need. Where several follow each other, a full packet of that may leave without
-        // another acknowledgement: the one that released it stands for as many bytes.
+        // A short packet gives back the unused part of its grant. If several follow each other, a full packet of it
+        // may leave without another acknowledgement, because the one that released it stands for as many bytes.
         let rest = (self.law.packet() - f64::from(sent.wire_bytes)).max(0.0);
         self.pool += rest;
         self.given_back = if rest > 0.0 { self.given_back + rest } else { 0.0 };
@@ -400,7 +411,7 @@ impl Policy for Udmp {
     }
 
     fn on_timer(&mut self, _now: Time, _cx: &mut PolicyCx<'_>) {
-        // Asked next, the policy grants the packet that restarts the clock.
+        // The next poll grants the packet that restarts the clock.
         self.timer = Time::MAX;
     }
 

@@ -1,8 +1,9 @@
-//! Good paths that got no packet.
+//! Good paths that got no packet (spare paths).
 
 use pathweave_units::PathId;
 
-/// As many as the queue of releases has entries: enough that hardly any good path is lost while the pool is short.
+/// Number of spare paths, equal to the entries of the queue of releases: hardly any good path is lost while the pool
+/// is short.
 const ENTRIES: usize = 8;
 
 /// The latest good paths whose acknowledgements found the pool short, oldest first.
@@ -14,7 +15,7 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// Adds a path, in place of the oldest if there is no room.
+    /// Adds a path. Replaces the oldest if there is no room.
     #[inline]
     pub(super) fn keep(&mut self, path: PathId) {
         self.paths[usize::from(self.head + self.len) % ENTRIES] = path;
@@ -24,7 +25,7 @@ impl Spares {
             self.head = (self.head + 1) % ENTRIES as u8;
         }
     }
-    /// Takes the oldest.
+    /// Removes and returns the oldest path.
     #[inline]
     pub(super) fn take(&mut self) -> Option<PathId> {
         let path = (self.len > 0).then(|| self.paths[usize::from(self.head)])?;
@@ -32,7 +33,7 @@ impl Spares {
         self.len -= 1;
         Some(path)
     }
-    /// A packet was lost on this path.
+    /// Removes a path after a packet was lost on it.
     pub(super) fn forget(&mut self, path: PathId) {
         for _ in 0..self.len {
             if let Some(kept) = self.take().filter(|&kept| kept != path) {

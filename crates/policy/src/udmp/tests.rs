@@ -1,4 +1,4 @@
-//! What must hold of UDMP, by hand and on the bench.
+//! Tests of UDMP, with values computed by hand and on the test bench.
 
 use std::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::testing::{Host, Report, Scenario, random_operations};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
-/// 1,250 bytes a packet at 100 Gb/s: 100 ns each; 100 of them are a BDP.
+/// Returns an environment with packets of 1,250 bytes at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
     PolicyEnv {
         line_rate: Rate::from_gbps(100),
@@ -20,7 +20,7 @@ fn env() -> PolicyEnv {
     }
 }
 
-/// A queue pair with data without end, driven by hand.
+/// A queue pair with unlimited data, driven step by step.
 struct Driver {
     udmp: Udmp,
     host: Host,
@@ -48,7 +48,7 @@ impl Driver {
         };
         self.udmp.poll_send(self.now, &want, &mut self.host.cx())
     }
-    /// Everything that may leave now, as paths.
+    /// Sends everything that may leave now. Returns the paths.
     fn send(&mut self) -> Vec<u16> {
         let mut paths = Vec::new();
         while let Grant::Send(path) = self.poll() {
@@ -83,7 +83,7 @@ impl Driver {
         };
         self.udmp.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
-    /// An acknowledgement over `path` after `rtt`, and what it sends.
+    /// Feeds an acknowledgement over `path` with `rtt`. Returns the paths of the packets that leave then.
     fn ack(&mut self, path: u16, rtt: Duration) -> Vec<u16> {
         self.ack_of(path, self.psn, rtt, true);
         self.send()
@@ -108,7 +108,7 @@ fn it_starts_with_a_bdp_on_random_paths() {
 
 #[test]
 fn the_example_of_figure_3() {
-    // A packet a time unit (10 us); path 1 takes 2 units, path 2 takes 3; the average is 2.5 and stays.
+    // One packet per time unit (10 us); path 1 takes 2 units, path 2 takes 3; the average stays 2.5.
     let env = PolicyEnv { line_rate: Rate::from_gbps(1), base_rtt: US(20), ..env() };
     let mut driver = Driver::new(&plain(UdmpConfig::published()), &env);
     driver.udmp.tokens = 0;
@@ -130,7 +130,7 @@ fn repaired_a_short_round_trip_releases_two_a_long_one_none() {
     let mut driver = Driver::new(&plain(UdmpConfig::default()), &env());
     driver.send();
     driver.now = Time::from_us(10);
-    // The pool begins with the first acknowledgement, so paths 3 and 8 are good and get nothing.
+    // The pool starts with the first acknowledgement, so paths 3 and 8 are good and get nothing.
     assert!(driver.ack(3, US(10)).is_empty() && driver.ack(8, US(10)).is_empty());
     driver.now += Duration::from_ns(200);
     assert_eq!(driver.ack(4, US(10)), [4, 3]);
@@ -142,7 +142,7 @@ fn repaired_a_short_round_trip_releases_two_a_long_one_none() {
     assert_eq!(driver.ack(7, Duration::from_ns(10_400)), [7, 8]); // within 5 % of the base above the average
 }
 
-/// A queue pair whose next acknowledgements of 10 us release two packets each.
+/// Returns a queue pair whose next acknowledgements of 10 us release two packets each.
 fn with_a_pool() -> Driver {
     let mut driver = Driver::new(&plain(UdmpConfig::default()), &env());
     driver.send();
@@ -225,7 +225,7 @@ fn a_path_is_late_by_a_base_or_on_hosts_by_twice_the_queue() {
     };
     let hosts = UdmpConfig { late: UdmpLate::ByQueue, ..UdmpConfig::default() };
     let repaired = |average_us, rtt_us| released(hosts.clone(), average_us, rtt_us);
-    // Each moves the average by an eighth of the distance before it counts.
+    // Each acknowledgement moves the average by an eighth of the distance before it counts.
     assert_eq!((repaired(15, 26), repaired(15, 27)), (1, 0)); // 16.4 and 10; 16.5 and 10
     assert_eq!((repaired(40, 79), repaired(40, 81)), (1, 0)); // 44.9 and 34.9; 45.1 and 35.1
     assert_eq!((released(UdmpConfig::default(), 40, 50), released(UdmpConfig::default(), 40, 79)), (1, 0));
@@ -248,7 +248,7 @@ fn severe_congestion_caps_the_rate_at_any_acknowledgement() {
 
 #[test]
 fn the_published_step_follows_the_gradient() {
-    // 10 us after the last update the average has moved by the gradient times 10 us.
+    // 10 us after the last update the followed average has moved by the gradient times 10 us.
     let after = |gradient_us: i64, share: f64| {
         let law = Law::new(&UdmpConfig::published(), &env()).at(Time::ZERO, US(12), share);
         let mut law = law.due();
@@ -272,13 +272,12 @@ fn the_repaired_step_seeks_the_queue_target_and_is_bounded() {
         law.share()
     };
     let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
-    // At the target only the step is added: 10 us, a quarter of it, and 4 packets of 100 ns.
+    // At the target only the step is added. The target is 10 us, a quarter of it, and 4 packets of 100 ns.
     let target = Duration::from_ns(12_900);
     assert!(close(after(target, target, 0.5), 0.505));
-    // 7.1 us above it at 20 us: 0.15 x 7.1 / 20 of the rate goes,
-    // and the step shrinks as 12.9 / 20.
+    // 7.1 us above it at 20 us: a cut by 0.15 x 7.1 / 20 of the rate, and the step shrinks by 12.9 / 20.
     assert!(close(after(US(20), US(20), 0.5), 0.5 * (1.0 - 0.05325) + 0.005 * 0.645));
-    // No queue, 2.9 us below the target: 0.15 x 2.9 / 10 more.
+    // No queue, 2.9 us below the target: an increase by 0.15 x 2.9 / 10.
     assert!(close(after(US(10), US(10), 0.5), 0.5 * 1.0435 + 0.005));
     assert!(close(after(US(10), US(19), 0.5), 0.5 * 0.5 + 0.005 * 12.9 / 19.0));
     assert!(close(after(US(29), US(10), 0.5), 0.5 * 1.5 + 0.005));
@@ -290,7 +289,7 @@ fn the_queue_target_grows_with_the_round_trip_and_the_packet() {
     let env = PolicyEnv { base_rtt: US(40), mtu_wire_bytes: 4_000, ..env() };
     let target = Duration::from_ns(51_280);
     let mut law = Law::new(&UdmpConfig::default(), &env).at(Time::ZERO, target, 0.5).due();
-    law.measure(Time::from_us(10), Some(ps(US(40))), 4_000, 50); // the base, which it has from the start
+    law.measure(Time::from_us(10), Some(ps(US(40))), 4_000, 50); // the base, which is set from the start
     law.set_smooth(target);
     law.update(Time::from_us(10), 50);
     assert!((law.share() - 0.505).abs() < 1e-12, "{}", law.share());
@@ -303,16 +302,16 @@ fn the_repaired_law_follows_low_round_trip_times_the_published_one_all() {
     let measure = |law: &mut Law, us, bytes| {
         law.measure(Time::from_us(10), Some(ps(US(us))), bytes, 50);
     };
-    // 32 us above: a 32nd of it, and of the average an eighth.
+    // 32 us above: the low average moves by a 32nd of it, the average by an eighth.
     let mut repaired = law(&UdmpConfig::default());
     measure(&mut repaired, 42, 1_250);
     close(repaired.followed, 11.0);
     close(repaired.mean, 14.0);
-    // 2 us below: half of it. That is the new base.
+    // 2 us below: the low average moves by half of it. 9 us is the new base.
     measure(&mut repaired, 9, 1_250);
     close(repaired.followed, 10.0);
     close(repaired.base, 9.0);
-    // A short packet may not be below the base.
+    // The round-trip time of a short packet is at least the base.
     measure(&mut repaired, 5, 60);
     close(repaired.followed, 9.5);
     close(repaired.base, 9.0);
@@ -327,7 +326,7 @@ fn the_repaired_law_follows_low_round_trip_times_the_published_one_all() {
 
 #[test]
 fn the_low_average_lies_where_what_is_below_weighs_a_sixteenth_of_what_is_above() {
-    // 10 and 27 us in turns. At e us above 10: e + (17 - e) / 32, and half of that is e again: 17 / 33.
+    // 10 and 27 us alternate. At e us above 10: e + (17 - e) / 32, and half of that is e again: 17 / 33.
     let mut law = Law::new(&UdmpConfig::default(), &env()).at(Time::ZERO, US(20), 1.0);
     for _ in 0..100 {
         for us in [27, 10] {
@@ -337,7 +336,7 @@ fn the_low_average_lies_where_what_is_below_weighs_a_sixteenth_of_what_is_above(
     assert!((law.followed / 1e6 - (10.0 + 17.0 / 33.0)).abs() < 1e-9, "{}", law.followed);
     law.measure(Time::from_us(10), Some(ps(US(27))), 1_250, 50);
     assert!((law.followed / 1e6 - (10.0 + 34.0 / 33.0)).abs() < 1e-9, "{}", law.followed);
-    // With an eighth both ways: x = 27 / 8 + 7 / 8 (10 / 8 + 7 / 8 x).
+    // With a gain of an eighth in both directions: x = 27 / 8 + 7 / 8 (10 / 8 + 7 / 8 x).
     assert!((law.mean / 1e6 - (19.0 + 1.0 / 15.0)).abs() < 1e-6, "{}", law.mean);
 }
 
@@ -369,7 +368,7 @@ fn tokens_are_conserved_at_every_step() {
             let Udmp { idle, params, .. } = &driver.udmp;
             if *idle { params.idle_pool_cap } else { params.pool_cap }
         };
-        // Packets taken from the pool: what is out or may go out, less what was granted at the start.
+        // Packets taken from the pool: those sent or released, less the grant at the start.
         let taken =
             |driver: &Driver| driver.psn + u64::from(driver.udmp.clock.pending() + driver.udmp.tokens) - 100;
         for step in 0..20_000 {
@@ -394,9 +393,9 @@ fn tokens_are_conserved_at_every_step() {
             let (left, taken) = (driver.udmp.pool_at(driver.now), taken(&driver) - before);
             assert!(left >= 0.0 && left <= cap(&driver), "seed {seed}, step {step}: the pool holds {left}");
             if started {
-                // What the end of idleness leaves above the cap is lost.
+                // The part of the pool above the cap is lost when idleness ends.
                 let expected = (pool - taken as f64 * packet).min(cap(&driver));
-                // A restart kick of the published law is free.
+                // A restart kick of the published variant is free.
                 let free = !driver.udmp.law.repaired && left >= expected && taken == 1;
                 assert!(
                     free || (left - expected).abs() < 1e-3,
@@ -407,7 +406,8 @@ fn tokens_are_conserved_at_every_step() {
     }
 }
 
-/// What is still in flight when every chance has gone and the pool is dry; when the timer fires, and what leaves then.
+/// Drains all releases and the pool with `left` packets in flight. Returns the time until the timer expires, and the
+/// paths of the packets that leave then.
 fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
     let mut driver = Driver::new(&plain(config), &env());
     driver.send();
@@ -429,11 +429,11 @@ fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
 
 #[test]
 fn when_nothing_clocks_it_restarts() {
-    // Nothing in flight: as soon as the pool, at a tenth of the line, has a packet; on the last good path.
+    // Nothing in flight: as soon as the pool, at a tenth of the line rate, has a packet; on the last good path.
     let (after, sent) = restart(UdmpConfig::default(), 0);
     assert!(after >= US(1) && after <= Duration::from_ps(1_000_002), "{after}");
     assert_eq!(sent, [7]);
-    // One packet missing: two round-trip times after the last acknowledgement.
+    // One packet in flight: two round-trip times after the last acknowledgement.
     assert_eq!(restart(UdmpConfig::default(), 1), (US(20), [7].to_vec()));
     let (after, sent) = restart(UdmpConfig::published(), 0);
     assert_eq!((after, sent.len()), (US(100), 1));
@@ -446,7 +446,7 @@ fn an_idle_queue_pair_sets_no_timer_and_resumes_with_what_its_rate_has_put_by() 
     driver.now = Time::from_us(10);
     (0..100).for_each(|_| driver.ack_of(7, driver.psn, US(10), false));
     assert_eq!((driver.udmp.next_timer(), driver.udmp.clock.pending()), (None, 0));
-    // Three microseconds later: as many packets of 100 ns at once, and no more before an acknowledgement.
+    // Three microseconds later: as many packets of 100 ns leave at once, and no more before an acknowledgement.
     driver.now = Time::from_us(13);
     assert_eq!(driver.send().len(), 30);
     assert_eq!((driver.poll(), driver.udmp.next_timer()), (Grant::Blocked, None));
@@ -489,7 +489,8 @@ impl Policy for Bounded {
 fn no_more_than_one_and_a_half_bdp_is_in_flight() {
     for (_, scenario) in Scenario::all() {
         for percent in [0, 10] {
-            // 102 packets are a bandwidth-delay product, or 113 where an edge adds 1,100 ns: 1.5 x that, and one.
+            // 102 packets are a bandwidth-delay product, or 113 if an edge adds 1,100 ns; the bound is 1.5 times
+            // that, plus one.
             let most = if scenario.edge.is_some() { 169 + 1 } else { 153 + 1 };
             let make = |env: &PolicyEnv, rng: &mut Rng| Bounded(UdmpConfig::default().build(env, rng), most);
             scenario.clone().with_jitter(percent).run(make).done_at();
@@ -511,7 +512,7 @@ fn random_operations_break_no_invariant() {
 }
 
 fn lone_flow_with_jitter(config: &UdmpConfig, packets: u64) -> Report {
-    // 5 % of 5 us, each way.
+    // 5 % of 5 us in each direction.
     let scenario = Scenario {
         packets,
         timeout: Duration::from_ms(10),
@@ -524,12 +525,12 @@ fn lone_flow_with_jitter(config: &UdmpConfig, packets: u64) -> Report {
 
 #[test]
 fn noise_does_not_slow_the_repaired_law_and_halves_the_published_one() {
-    // 100 ms at the line: 1,000,000 packets.
+    // 100 ms at line rate: 1,000,000 packets.
     let sent = |config: &UdmpConfig| lone_flow_with_jitter(config, 2_000_000).senders[0].sent.iter().sum();
     let repaired: u64 = sent(&UdmpConfig::default());
     let published: u64 = sent(&UdmpConfig::published());
     assert!(repaired > 950_000, "{repaired}");
-    // Erratum 1: the expected drift is towards half the line.
+    // Erratum 1: the rate is expected to drift towards half the line rate.
     assert!((450_000..800_000).contains(&published), "{published}");
 }
 
@@ -540,7 +541,7 @@ fn the_state_does_not_grow_with_the_paths() {
         let mut rng = Rng::for_component(1, "qp", 0);
         Udmp::new(&UdmpConfig::default(), &PolicyEnv { paths, ..env() }, &mut rng)
     };
-    // No path list is kept while all paths are up, and nothing else is allocated.
+    // No path list is stored while all paths are up, and nothing else is allocated.
     assert_eq!(size_of_val(&with(1)), size_of_val(&with(16_384)));
     let state = size_of::<Udmp>() - size_of::<Params>();
     std::println!(

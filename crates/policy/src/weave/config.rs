@@ -1,4 +1,4 @@
-//! What can be set.
+//! Configuration of weave.
 
 use pathweave_units::Rng;
 
@@ -7,41 +7,43 @@ use crate::error::check;
 use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
-/// Parameters of weave. The numbers are pure, right for every rate, packet size and distance; the rest are constants, each
-/// with its reason where it is used.
+/// Parameters of weave. The numbers are dimensionless and hold for every rate, packet size and distance. All other
+/// values are constants in the code, each with its reason.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeaveConfig {
-    /// Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on the line is
-    /// added. What is below it costs throughput, what is above it latency.
+    /// Queueing delay at which the window stays as it is, in round-trip times of the idle network. The time of two
+    /// packets at line rate is added. A lower target costs throughput, a higher one latency. Default 0.3.
     pub target: f64,
-    /// Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their rate queue by
-    /// chance alone, and the window has to cover that.
+    /// Largest window, in bandwidth-delay products. The first window is two thirds of it. At 93 % load four hops
+    /// queue packets by chance alone, and the window must cover these queues. Default 1.5.
     pub max_bdp: f64,
-    /// Most packets in a row on one path, at least 1; fewer where the window or the target is small. 1 wherever a change of
-    /// path costs nothing, so no scenario has it: hosts set it ([`HostEnv::batch_packets`]).
+    /// Most packets in a row on one path, at least 1; fewer if the window or the target is small. Scenarios use 1,
+    /// because a change of path costs nothing there; hosts set it ([`HostEnv::batch_packets`]).
     #[cfg_attr(feature = "serde", serde(skip))]
     pub run_packets: u8,
-    /// How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, marked or not, else a
-    /// random one, with one window for all paths; right for fabrics with many similar paths. "window_each": the least full path,
-    /// each with a window of its own, of the first 1,024; right for few paths of unequal rates. Real hosts always use "window_each" (`pathweave perf`,
-    /// the lab, the libfabric provider): set it to simulate what they run.
+    /// Choice of paths. "came_back_well" (default): a path whose packets returned in time, marked or not, else a
+    /// random one, with one window for all paths. It fits fabrics with many similar paths. "window_each": the least
+    /// full path, where each of the first 1,024 paths has a window of its own. It fits few paths of unequal rates.
+    /// Real hosts (`pathweave perf`, the lab, the libfabric provider) always use "window_each"; set it to simulate
+    /// them.
     pub choice: PathChoice,
 }
 
-/// How weave chooses paths.
+/// Choice of paths in weave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathChoice {
-    /// A path whose packets came back quickly again, marked or not, else a random one. One window for all paths, and no state for
-    /// each path.
+    /// A path whose packets returned in time, marked or not, else a random one. One window serves all paths, and no
+    /// state is kept per path.
     #[default]
     CameBackWell,
-    /// The least full path. Each has a window of its own, which takes 32 bytes a path; of more than 1,024 paths the first are used.
+    /// The least full path. Each path has a window of its own, which takes 32 bytes. Of more than 1,024 paths the
+    /// first are used.
     WindowEach,
 }
 
@@ -61,7 +63,8 @@ impl Adapt for WeaveConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }
-    /// Paths between hosts may be few and of any rates. On hosts of software each change of path is a system call, an acknowledgement, and as much again at the other end.
+    /// Paths between hosts may be few and of any rates. On software hosts each change of path costs a system call and
+    /// an acknowledgement, and the same again at the peer.
     fn adapt_to_host(&mut self, host: &HostEnv) {
         self.max_bdp *= host.held_bdps;
         self.run_packets = host.batch_packets;
@@ -70,14 +73,14 @@ impl Adapt for WeaveConfig {
 }
 
 impl WeaveConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
         positive("target", self.target)?;
         positive("max_bdp", self.max_bdp)?;
         check(self.run_packets > 0, "run_packets", self.run_packets, "at least 1")
     }
-    /// The policy of one direction of one queue pair.
+    /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Weave {
         Weave::new(self, env, rng)
     }

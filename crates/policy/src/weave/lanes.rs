@@ -1,9 +1,11 @@
-//! On hosts: a window for each path. Paths there are few, and links so unequal, that what came back last does not say where the
-//! next packet is best: a burst over random paths waits for the slowest, and a flow of which only packets on the slowest are
-//! under way never leaves it. Windows by path say how much each of them takes.
+//! Multipath for real hosts: a window for each path. Between hosts there are few paths, and their links differ in
+//! rate. The path of the last timely acknowledgement does not tell there which path is best next. A burst over random
+//! paths waits for the slowest one, and a flow whose packets in flight are all on slow paths never leaves them. A
+//! window for each path tells how much each of them takes.
 //!
-//! The window of a path follows that path's round-trip time, by the law of [`Window`](super::window::Window) with a target of its
-//! own; a packet takes the path that is least full, and some behind it the same, since each change of path costs a host a send.
+//! The window of a path follows that path's round-trip time by the rule of [`Window`](super::window::Window), with a
+//! target of its own. A packet takes the least full path, and some packets after it take the same one, because each
+//! change of path costs the host a system call.
 
 use alloc::boxed::Box;
 
@@ -12,22 +14,22 @@ use pathweave_units::{PathId, Rng, Time};
 use super::window::{DECREASE, INCREASE, LOST, MOST_DECREASE, Window};
 use crate::{Egress, PathState, PathView};
 
-/// Queueing delay at which the window of a path stays as it is, in idle round trips (hosts' delay included), and packets besides:
-/// a host that is held up for less must not find paths empty.
+/// Queueing delay at which the window of a path stays as it is: in idle round-trip times (hosts' delay included),
+/// plus a number of packets. A host that is preempted for less time must not find its paths empty.
 const TARGET: f32 = 2.0;
 const TARGET_PACKETS: f32 = 2.0;
-/// Growth of a path in a round trip, at least: paths share what a flow grows by.
+/// Least growth of a path in a round trip, packets. Paths share the growth of the flow.
 const LEAST_INCREASE: f32 = 2.0;
-/// The least window. A path whose window is below a packet takes one now and then, in so many of its round trips.
+/// Smallest window of a path, packets. A path whose window is w < 1 sends one packet in 1/w of its round trips.
 const LEAST: f32 = 1.0 / 16.0;
-/// Most paths with a window of their own; each packet looks at all of them, and no window holds as many packets. Of more paths
-/// (source ports, of which any number is as good) the first are used.
+/// Largest number of paths with a window of their own. Each packet examines all of them, and no window holds as many
+/// packets. Of more paths (source ports, which are interchangeable) the first are used.
 const MOST_LANES: u16 = 1_024;
-/// Gains of a path's round-trip time, upwards and downwards.
+/// Gains of a path's average round-trip time, upwards and downwards.
 const SLOWER: f32 = 0.25;
 const QUICKER: f32 = 0.5;
 
-/// What is known of a path. Times in picoseconds, sizes in packets.
+/// State of a path. Times are in picoseconds, sizes in packets.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     window: f32,
@@ -39,7 +41,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// How full it is with another packet, of 1; `None` if it takes none now.
+    /// Returns the fraction of the window that is full with another packet; `None` if the path accepts none now.
     #[inline]
     fn load(&self, now: Time) -> Option<f32> {
         let load = (self.in_flight as f32 + 1.0) / self.window.max(1.0);
@@ -58,14 +60,14 @@ pub(super) struct Lanes {
     first: f32,
     most: f32,
     increase: f32,
-    /// The last path taken, how many packets in a row took it, and how many may.
+    /// Last path taken, number of packets in a row that took it, and largest such number.
     last: u16,
     row: u8,
     most_in_row: u8,
 }
 
 impl Lanes {
-    /// `whole`: the window of the flow, of which paths have equal parts at first.
+    /// Creates the paths. `whole`: the window of the flow, which is divided equally among the paths at first.
     pub(super) fn new(paths: u16, whole: &Window, rng: &mut Rng) -> Self {
         let paths = paths.min(MOST_LANES);
         let count = f32::from(paths);
@@ -91,13 +93,13 @@ impl Lanes {
         }
     }
 
-    /// Packets that may be under way, of all paths together.
+    /// Returns the number of packets that may be in flight on all paths together.
     pub(super) fn window_packets(&self) -> f32 {
         let up = self.lanes.iter().filter(|lane| lane.state == PathState::Up);
         up.map(|lane| lane.window).sum::<f32>().clamp(1.0, self.most)
     }
 
-    /// The path of the next packet, `None` if all are full.
+    /// Returns the path of the next packet; `None` if all paths are full.
     #[inline]
     pub(super) fn next(&self, now: Time, in_flight: u32, egress: Egress) -> Option<PathId> {
         if in_flight as f32 + 1.0 > self.most {
@@ -108,14 +110,14 @@ impl Lanes {
         if goes_on && egress.is_free(last) && self.lanes[last.index()].load(now).is_some() {
             return Some(last);
         }
-        // Where no path whose port is free takes a packet, it waits for the port of one that does.
+        // If no path with a free port accepts a packet, it waits for the port of one that does.
         let found = self.least_full(now, |path| egress.is_free(path));
         let found = found.or_else(|| self.least_full(now, |path| !egress.is_free(path)));
-        // With nothing under way nothing would ask again.
+        // With nothing in flight no event would trigger another attempt.
         if found.is_none() && in_flight == 0 { Some(self.quickest()) } else { found }
     }
 
-    /// The least full one; of equal ones the next in turn.
+    /// Returns the least full path; of equal ones the next in turn.
     fn least_full(&self, now: Time, allowed: impl Fn(PathId) -> bool) -> Option<PathId> {
         let (count, next) = (self.lanes.len(), usize::from(self.last) + 1);
         let in_turn = (0..count).map(|offset| PathId(((next + offset) % count) as u16));
@@ -143,7 +145,7 @@ impl Lanes {
         self.last = path.0;
     }
 
-    /// A packet has been answered, in this time if it was timed.
+    /// Processes an acknowledgement, with the packet's round-trip time if it was measured.
     #[inline]
     pub(super) fn answered(&mut self, now: Time, path: PathId, rtt: Option<f32>, backlogged: bool) {
         let Some(lane) = self.lanes.get_mut(path.index()) else { return };
@@ -155,7 +157,7 @@ impl Lanes {
         lane.rtt += off * if off > 0.0 { SLOWER } else { QUICKER };
         let queue = lane.rtt - self.base;
         if queue < self.target {
-            // A window that is not used is not known to be right.
+            // A window that is not used up may be too large already, so it does not grow.
             if is_used {
                 lane.window += self.increase * (1.0 - queue / self.target) / lane.window.max(1.0);
             }
@@ -167,14 +169,15 @@ impl Lanes {
         lane.window = lane.window.clamp(LEAST, self.most);
     }
 
-    /// A packet is lost.
+    /// Processes the loss of a packet.
     pub(super) fn lost(&mut self, path: PathId) {
         let Some(lane) = self.lanes.get_mut(path.index()) else { return };
         lane.in_flight = lane.in_flight.saturating_sub(1);
         lane.window = (lane.window - LOST).max(LEAST);
     }
 
-    /// Only these can be used from now on; all of them if none is up. One that is back begins anew.
+    /// Replaces the set of usable paths. If none is up, all are used. A path that comes up again starts with the
+    /// first window.
     pub(super) fn on_paths(&mut self, paths: &[PathView]) {
         let known = self.lanes.len();
         let paths = || paths.iter().filter(|path| path.id.index() < known);
@@ -201,7 +204,8 @@ mod tests {
     use alloc::vec::Vec;
     use pathweave_units::{Duration, Rate};
 
-    /// Four paths, 10 us there and back at 100 Gb/s: a window of 100 packets of 100 ns, 151 at most; a target of 20.2 us.
+    /// Four paths with a round-trip time of 10 us at 100 Gb/s: a window of 100 packets of 100 ns, 151 at most; a
+    /// target of 20.2 us.
     fn lanes() -> Lanes {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
@@ -237,7 +241,7 @@ mod tests {
         let sent = send(&mut lanes, Time::ZERO, 1_000);
         let of = |path| sent.iter().filter(|at| **at == path).count();
         assert_eq!([of(0), of(1), of(2), of(3)], [40, 20, 10, 2]);
-        // A burst of half of it is divided alike.
+        // A burst of half the window is divided in the same proportion.
         let mut lanes = self::lanes();
         [40.0, 20.0, 10.0, 2.0]
             .into_iter()
@@ -252,12 +256,14 @@ mod tests {
     fn a_window_follows_the_round_trip_of_its_path() {
         let mut lanes = lanes();
         send(&mut lanes, Time::ZERO, 1_000);
-        // Nothing queues: 2 / 25 more. Half of the target: the smoothed round trip is 10 + 40.4 / 4.
+        // Without a queue the window grows by 2 / 25. On path 1, half of the target: the smoothed round-trip time is
+        // 10 + 40.4 / 4.
         lanes.answered(Time::from_us(100), PathId(0), Some(10e6), true);
         assert!((lanes.lanes[0].window - 25.08).abs() < 1e-4, "{:?}", lanes.lanes[0]);
         lanes.answered(Time::from_us(100), PathId(1), Some(50.4e6), true);
         assert!((lanes.lanes[1].window - 25.04).abs() < 1e-4, "{:?}", lanes.lanes[1]);
-        // Smoothed 50 us: 19.8 us too many of 50, so 0.8 x 0.396 less; not again within a round trip.
+        // The smoothed round-trip time is 50 us, 19.8 us of it too many, so the window shrinks by 0.8 x 0.396, once a
+        // round trip.
         for _ in 0..2 {
             lanes.lanes[2].rtt = 50e6;
             lanes.answered(Time::from_us(100), PathId(2), Some(50e6), true);
@@ -275,14 +281,14 @@ mod tests {
     fn a_path_of_less_than_a_packet_is_used_now_and_then() {
         let mut lanes = lanes();
         lanes.lanes.iter_mut().for_each(|lane| lane.window = 0.5);
-        // 10 us there and back: a packet in 20 us, on each.
+        // With a round-trip time of 10 us each path sends one packet in 20 us.
         assert_eq!(send(&mut lanes, Time::from_us(20), 9).len(), 4);
         for path in 0..4 {
             lanes.lanes[path].in_flight = 0;
         }
         assert!(lanes.next(Time::from_us(39), 1, Egress::ONE).is_none());
         assert!(lanes.next(Time::from_us(40), 1, Egress::ONE).is_some());
-        // But what nothing else would wake leaves at once.
+        // With nothing in flight a packet leaves at once.
         assert!(lanes.next(Time::from_us(21), 0, Egress::ONE).is_some());
     }
 
@@ -299,7 +305,7 @@ mod tests {
         assert!(sent.iter().all(|path| [0, 2].contains(path)) && sent.len() == 46, "{sent:?}");
         lanes.on_paths(&views(&[3]));
         assert_eq!(send(&mut lanes, Time::ZERO, 1_000), [1; 25]);
-        // All down: any may be alive, and the others are full.
+        // With all paths down any may be alive; the others are full.
         lanes.on_paths(&views(&[0, 1, 2, 3]));
         assert_eq!(send(&mut lanes, Time::ZERO, 1_000), [3; 25]);
     }
@@ -322,11 +328,11 @@ mod tests {
         assert_eq!(many.lanes.len(), 1_024);
         let all: Vec<PathView> = (0..16_384).map(|id| PathView::new(PathId(id), PathState::Up)).collect();
         many.on_paths(&all);
-        // The whole window leaves, a packet a path.
+        // The whole window leaves, one packet a path.
         let sent = send(&mut many, Time::ZERO, 1_000);
         assert_eq!(sent.len(), 151);
         assert!(sent.iter().all(|path| *path < 1_024));
-        // What is answered over a path that it has no window for changes nothing.
+        // Acknowledgements over a path without a window change nothing.
         many.answered(Time::from_us(10), PathId(9_000), Some(10e6), true);
     }
 

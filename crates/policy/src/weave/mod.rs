@@ -1,14 +1,15 @@
-//! Weave: paths that came back well are used again, the window follows the low round-trip times, and losses are found by
-//! time ([`Recovery::Timed`](crate::Recovery::Timed)). pathweave's own; `docs/weave.md` tells why it is so.
+//! Weave: paths whose packets returned in time are reused, the window follows the low round-trip times, and losses
+//! are detected by time ([`Recovery::Timed`](crate::Recovery::Timed)). The scheme is pathweave's own; `docs/weave.md`
+//! explains it.
 //!
-//! - A path that came back *well*, not late by the flow's own measure of noise, is used again, once; every other packet takes
-//!   a random one ([`thread`]; the ring is that of REPS). Marks say nothing here: where queues are as long as delay allows
-//!   them, they tell which links are thin, not which are crowded.
-//! - The window follows the *low* round-trip times, not their mean: what chance does to sprayed packets reaches some of
-//!   them, while a queue at the last hop, which alone asks for less rate, reaches all ([`window`]).
-//! - On hosts, whose paths are few and of any rates, each path has a window of its own instead ([`lanes`]).
-//! - A loss moves paths; of the window it takes no more than the packet that is lost: that follows delay, and a broken link
-//!   is no congestion.
+//! - A path is reused once if its packet returned *in time*: not late by the flow's own measure of noise. Every other
+//!   packet takes a random path ([`thread`]; the ring is that of REPS). ECN marks are ignored: with queues as long as
+//!   the target allows, they indicate links of low rate, not congested ones.
+//! - The window follows the *low* round-trip times, not their mean. Random collisions delay some of the sprayed
+//!   packets. A queue at the last hop delays all of them, and only such a queue requires a lower rate ([`window`]).
+//! - On real hosts, whose paths are few and of any rates, each path has a window of its own instead ([`lanes`]).
+//! - A loss changes the path and takes one packet from the window. The window follows delay, and a failed link is not
+//!   congestion.
 
 mod config;
 mod lanes;
@@ -29,15 +30,15 @@ use noise::Noise;
 use thread::Thread;
 use window::Window;
 
-/// One direction of one queue pair.
+/// Policy of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Weave {
     window: Window,
     noise: Noise,
     thread: Thread,
-    /// Packets acknowledged since the last that was timed.
+    /// Packets acknowledged since the last one with a measured round-trip time.
     untimed: u16,
-    /// Of [`PathChoice::WindowEach`]; then nothing of the above is asked.
+    /// State of [`PathChoice::WindowEach`]. If present, the fields above are unused.
     lanes: Option<Box<Lanes>>,
 }
 
@@ -49,7 +50,7 @@ impl Weave {
         Weave { window, lanes, noise: Noise::new(env), thread: Thread::new(env.paths, rng), untimed: 0 }
     }
 
-    /// The window, in packets.
+    /// Returns the window, in packets.
     pub fn window_packets(&self) -> f32 {
         self.lanes.as_ref().map_or(self.window.packets, |lanes| lanes.window_packets())
     }
@@ -79,7 +80,7 @@ impl Policy for Weave {
         if let Some(lanes) = &self.lanes {
             return lanes.next(now, want.inflight_packets, want.egress).map_or(Grant::Blocked, Grant::Send);
         }
-        // With nothing in flight one always fits: the window is at least a packet.
+        // With nothing in flight a packet always fits, because the window is at least one packet.
         if self.window.fits(want.inflight_packets) {
             Grant::Send(self.thread.next(want.egress))
         } else {

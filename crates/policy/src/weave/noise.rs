@@ -1,21 +1,22 @@
-//! Whether a packet came back late, by what is usual of the flow: so one bound suits quiet and noisy fabrics.
+//! Detection of late packets relative to the flow's usual round-trip times, so that one bound fits quiet and noisy
+//! fabrics.
 
 use pathweave_units::Duration;
 
 use crate::PolicyEnv;
 
-/// Mean deviations above the mean from which a packet is late: a normal path is hardly ever given up, so that assignments
-/// without collisions last.
+/// Number of mean deviations above the mean beyond which a packet is late. The bound is wide, so that a normal path
+/// is hardly ever given up and assignments without collisions last.
 const LATE_DEVIATIONS: f32 = 3.0;
-/// Weight of the newest round trip in mean and deviation.
+/// Weight of the newest round-trip time in mean and deviation.
 const GAIN: f32 = 1.0 / 16.0;
 
-/// Times in picoseconds.
+/// Averages of the round-trip time, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub(super) mean: f32,
     pub(super) deviation: f32,
-    /// Of a packet on the line: the grain of queueing, below which nothing is late.
+    /// Time of a full packet at line rate. A delay below it is not late.
     packet: f32,
 }
 
@@ -26,7 +27,7 @@ impl Noise {
         Noise { mean: ps(env.base_rtt), deviation: packet, packet }
     }
 
-    /// Takes in a round trip. Whether it is late by those before.
+    /// Updates the averages with a round-trip time. Returns true if it is late by the averages before.
     #[inline]
     pub(super) fn is_late(&mut self, rtt: f32) -> bool {
         let off = rtt - self.mean;

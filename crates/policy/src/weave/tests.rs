@@ -1,5 +1,5 @@
-//! Steps by hand, and the bench. 100 Gb/s, packets of 1,250 B (100 ns), 10 us there and back: a bandwidth-delay product of
-//! 100 packets, a target of 3.2 us.
+//! Worked examples, then the invariants of the test bench. 100 Gb/s, packets of 1,250 B (100 ns) and a round-trip
+//! time of 10 us give a bandwidth-delay product of 100 packets and a target of 3.2 us.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ fn env() -> PolicyEnv {
     }
 }
 
-/// A flow, and what it is lent.
+/// A flow with its random stream and shared state.
 struct Flow {
     weave: Weave,
     rng: Rng,
@@ -34,7 +34,7 @@ impl Flow {
         let weave = WeaveConfig::default().build(&env(), &mut rng);
         Flow { weave, rng, shared: Shared::default(), in_flight: 0 }
     }
-    /// Sends as many packets as may leave, at most so many. Their paths.
+    /// Sends at most `most` packets, as far as the window allows. Returns their paths.
     fn send(&mut self, most: usize) -> Vec<u16> {
         let mut paths = Vec::new();
         while paths.len() < most {
@@ -114,7 +114,7 @@ fn what_came_back_well_is_used_again_once() {
     assert_eq!(flow.send(1), [flow_spray(&random)]);
 }
 
-/// The random path drawn ahead.
+/// Returns the random path that is drawn ahead.
 fn flow_spray(thread: &Thread) -> u16 {
     let mut emptied = thread.clone();
     let mut rng = Rng::for_component(1, "unused", 0);
@@ -149,7 +149,7 @@ fn the_low_round_trip_rises_slowly_and_falls_at_once() {
     assert!(close(flow.weave.window.low, 10_062_500.0));
 }
 
-/// A window of 100 packets after a round trip that leaves the low one at this.
+/// Returns a flow with a window of 100 packets, after a round trip that leaves the low round-trip time at `low_us`.
 fn with_low(at_us: u64, low_us: f32) -> Flow {
     let mut flow = Flow::new();
     flow.weave.window.packets = 100.0;
@@ -175,21 +175,21 @@ fn what_a_path_is_longer_is_no_queue() {
 
 #[test]
 fn the_window_grows_below_its_target_and_shrinks_above() {
-    // Half of the target queues: 8 x 0.5 / 100.
+    // The queue is half of the target: growth by 8 x 0.5 / 100.
     assert!(close(with_low(100, 11.6).weave.window_packets(), 100.04));
-    // 6.8 us of 20 too many: 0.8 x 0.34.
+    // 6.8 us of 20 are above the target: a cut by 0.8 x 0.34.
     let mut flow = with_low(100, 20.0);
     assert!(close(flow.weave.window_packets(), 72.8), "{}", flow.weave.window_packets());
-    // Once in a low round trip.
+    // At most one cut in a low round-trip time.
     flow.hear(119, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
     assert!(close(flow.weave.window_packets(), 72.8));
     flow.hear(120, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
     assert!(close(flow.weave.window_packets(), 72.8 * 0.728));
-    // Never more than a half.
+    // Never a cut by more than half.
     assert!(close(with_low(2_000, 1_000.0).weave.window_packets(), 50.0));
 }
 
-/// A flow of this window after a round trip that cuts it, of 10 us that queue.
+/// Returns a flow with this window, after a cut by a round trip with a queue of 10 us.
 fn cut_at(window: f32) -> Flow {
     let mut flow = with_low(100, 20.0);
     flow.weave.window.packets = window;
@@ -213,11 +213,11 @@ fn a_long_lot_grows_where_others_shrink() {
     flow.weave.window.lot = 15e6;
     let before = f64::from(flow.weave.window.packets);
     flow.hear(150, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
-    // A 6,040th of the lot fades, and a third of it is left for the queue.
+    // The lot shrinks by a 6,040th, and a third of it is left for the queue.
     let lot = 15.0 * (1.0 - 1.0 / (40.0 * 151.0));
     assert!(close(flow.weave.window.lot, lot * 1e6), "{}", flow.weave.window.lot);
     assert!(close(flow.weave.window_packets(), before + 8.0 * (1.0 - 10.0 / lot) / before));
-    // The queue is gone, and with it the lot.
+    // The queue is gone, and the lot with it.
     flow.hear(160, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
     flow.hear(170, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
     assert_eq!(flow.weave.window.lot, 0.0);
@@ -235,7 +235,8 @@ fn late_paths_are_left_and_of_many_the_newest_stay() {
     assert_eq!(flow.send(1), [1]);
 }
 
-/// 40 us there and back: a window of 400 packets, and a target of 12.2 us. On hosts that send so many packets as one.
+/// Returns a flow with a round-trip time of 40 us, a window of 400 packets and a target of 12.2 us, on a host that
+/// sends `batch_packets` packets at once.
 fn in_runs(batch_packets: u8) -> Flow {
     let mut rng = Rng::for_component(1, "policy", 0);
     let env = PolicyEnv { base_rtt: Duration::from_us(40), ..env() };
@@ -294,7 +295,8 @@ fn paths_that_are_gone_are_not_taken() {
     assert!(sent.iter().all(|&path| path >= 6), "{sent:?}");
 }
 
-/// Of four paths of 4 links, one of 6 and one of 8 the shortest are drawn in 1, 1, 1, 1, (2/3)^4 and (1/2)^4 of 4.26 cases.
+/// Checks the shares of four paths of 4 links, one of 6 and one of 8. The weights are 1, 1, 1, 1, (2/3)^4 and
+/// (1/2)^4; their sum is 4.26.
 #[test]
 fn a_long_way_round_is_rarely_drawn() {
     let mut flow = Flow::new();
@@ -318,7 +320,7 @@ fn a_long_way_round_is_rarely_drawn() {
     assert!(counts[4].abs_diff(395) < 100 && counts[5].abs_diff(125) < 55, "{counts:?}");
 }
 
-/// What a mark says of a link is that its queue is long enough, not that another one is shorter.
+/// A mark tells that a link's queue is long, not that another one is shorter.
 #[test]
 fn a_marked_path_that_is_as_quick_as_others_stays() {
     let mut flow = Flow::new();
@@ -328,8 +330,8 @@ fn a_marked_path_that_is_as_quick_as_others_stays() {
 
 #[test]
 fn a_flow_keeps_less_than_two_cache_lines() {
-    // 60 bytes of its own: window, low, base, lot, mean, deviation (4 each), the last cut (8), the ring (18), a path (2), and where
-    // hosts have their windows (8). The rest is the same for all flows of a NIC.
+    // 60 bytes of state: window, low, base, lot, mean, deviation (4 each), the last cut (8), the ring (18), a path
+    // (2), and the pointer to the windows of hosts (8). The rest is the same for all flows of a NIC.
     assert!(size_of::<Weave>() <= 128, "{} bytes", size_of::<Weave>());
 }
 

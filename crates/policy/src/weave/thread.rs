@@ -1,17 +1,17 @@
-//! Which path: those that came back well, once each, oldest first; a random one where there is none (the ring of REPS,
-//! Bonato et al., arXiv 2407.21625, without its phases of exploring and freezing).
+//! Path selection: paths whose packets returned in time, once each, oldest first; a random path if there is none. The
+//! ring is that of REPS (Bonato et al., arXiv 2407.21625), without its exploring and freezing phases.
 
 use pathweave_units::{PathId, Rng};
 
 use crate::picker::Shares;
 use crate::{Egress, PathView};
 
-/// Paths kept: with more the oldest news is too old, as REPS found (section 3.2).
+/// Number of paths kept. In a longer ring the oldest path is outdated, as REPS found (section 3.2).
 const ENTRIES: usize = 8;
 
-/// The usable paths, by the links that a packet takes: what goes a long way round takes room of others on each of them. A path
-/// half as long again as the shortest is drawn a fifth as often, one of twice its links a sixteenth. Powers of 2 to 8 serve:
-/// with higher ones the mean is better still, and the slowest flow worse.
+/// Returns the usable paths, weighted by their number of links: a long path takes capacity from others on each of its
+/// links. A path half as long again as the shortest is drawn a fifth as often, a path of twice its links a sixteenth.
+/// Powers of 2 to 8 work; with higher ones the mean is better still, and the slowest flow worse.
 fn by_length(views: &[PathView]) -> Shares {
     const POWER: u32 = 4;
     let shortest = views.iter().filter_map(|view| view.links).min().unwrap_or(1).max(1);
@@ -24,11 +24,11 @@ fn by_length(views: &[PathView]) -> Shares {
 
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
-    /// Paths that came back well and have not been used since: the `fresh` entries before `head`.
+    /// Paths whose packets returned in time and that have not been reused since: the `fresh` entries before `head`.
     ring: [PathId; ENTRIES],
     head: u8,
     fresh: u8,
-    /// The next random path, drawn ahead, so that asking changes nothing.
+    /// Next random path. Drawn ahead, so that [`Thread::next`] does not change the state.
     spray: PathId,
     paths: Shares,
 }
@@ -40,38 +40,39 @@ impl Thread {
         Thread { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
     }
 
-    /// The path of the next packet: of those kept the oldest whose NIC port is free; without one a random path.
+    /// Returns the path of the next packet: the oldest path in the ring whose NIC port is free, or else a random
+    /// path.
     #[inline]
     pub(super) fn next(&self, egress: Egress) -> PathId {
         let kept = self.kept().map(|at| self.ring[at]).find(|path| egress.is_free(*path));
         kept.unwrap_or_else(|| self.paths.settle(self.spray, egress))
     }
-    /// Places in the ring of the paths kept, oldest first.
+    /// Returns the positions in the ring of the paths kept, oldest first.
     #[inline]
     fn kept(&self) -> impl Iterator<Item = usize> + use<> {
         let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
         (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
     }
-    /// Paths in the ring.
+    /// Returns the number of paths in the ring.
     #[cfg(test)]
     pub(super) fn fresh(&self) -> u8 {
         self.fresh
     }
-    /// The packet of [`Thread::next`] has left on this path.
+    /// Records that the packet of [`Thread::next`] has left on this path.
     #[inline]
     pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
         let Some(taken) = self.kept().position(|at| self.ring[at] == path) else {
             self.spray = self.paths.draw(rng);
             return;
         };
-        // Those before it are kept.
+        // The older paths are kept.
         let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
         for age in (0..taken).rev() {
             self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
         }
         self.fresh -= 1;
     }
-    /// A packet came back over `path`, and not late.
+    /// Adds the path of a packet that returned in time to the ring.
     #[inline]
     pub(super) fn came_back_well(&mut self, path: PathId) {
         if self.paths.contains(path) {
@@ -80,7 +81,7 @@ impl Thread {
             self.fresh = (self.fresh + 1).min(ENTRIES as u8);
         }
     }
-    /// A packet is lost: its path is not taken again, unless by chance.
+    /// Replaces a path on which a packet was lost. The path is used again only by chance.
     pub(super) fn on_loss(&mut self, path: PathId, rng: &mut Rng) {
         for kept in &mut self.ring {
             if *kept == path {
@@ -91,7 +92,7 @@ impl Thread {
             self.spray = self.paths.draw(rng);
         }
     }
-    /// Only these can be used from now on.
+    /// Replaces the set of usable paths.
     pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = by_length(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);

@@ -1,5 +1,5 @@
-//! How much: a window that follows the low round-trip times. Where many share a link they take turns: each draws a *lot*,
-//! the queue that it may keep, and who has the longest is done first.
+//! Congestion window that follows the low round-trip times. Flows that share a link take turns: each draws a *lot*, a
+//! random queue target, and the flow with the largest lot finishes first.
 
 use pathweave_units::{Duration, Rate, Rng, Time};
 
@@ -7,57 +7,60 @@ use super::WeaveConfig;
 use crate::low;
 use crate::{PathState, PathView, PolicyEnv};
 
-/// Packets added a round trip while nothing queues, less as the queue nears its target: finds free capacity in a few round
-/// trips, and fades at the target.
+/// Packets added per round trip without a queue; fewer as the queue approaches its target. This finds free capacity
+/// in a few round trips, and fades at the target.
 pub(super) const INCREASE: f32 = 8.0;
-/// Of the share by which the queue is above its target, what the window loses (Swift has the same).
+/// Decrease of the window per relative excess of the queue over its target (the same as in Swift).
 pub(super) const DECREASE: f32 = 0.8;
-/// Most that it loses at once.
+/// Largest decrease at once, as a fraction of the window.
 pub(super) const MOST_DECREASE: f32 = 0.5;
-/// Packets that may queue besides the share of the window: the grain of a single link.
+/// Packets that may queue in addition to the target in round-trip times: the queue that a single link causes by
+/// chance.
 const TARGET_PACKETS: f32 = 2.0;
-/// The first window, of the largest: a bandwidth-delay product with the usual one. A quarter more gains 1.5 % in permutations
-/// of 2 MB, and costs 5 % where many small messages share 80 % of the fabric (AliStorage).
+/// First window as a fraction of the largest: one bandwidth-delay product by default. A quarter more gains 1.5 % in
+/// permutations of 2 MB, and costs 5 % if many small messages share 80 % of the fabric (AliStorage).
 const FIRST: f32 = 2.0 / 3.0;
-/// Packets that the window loses with each that is lost: where buffers are too shallow for delay to tell of a queue, losses
-/// do. Next to what it grows in a round trip it is nothing where single paths lose.
+/// Packets that the window loses with each lost packet. If buffers are too shallow for delay to indicate a queue,
+/// losses do. If single paths lose packets, this is negligible compared to the growth in a round trip.
 pub(super) const LOST: f32 = 1.0;
 
-/// A window cut to this share of the largest is that of a crowd. Of eight flows on one link each has an eighth of a product,
-/// a twelfth of the usual largest.
+/// Fraction of the largest window at which a flow considers its link shared by many. Of eight flows on one link each
+/// has an eighth of a bandwidth-delay product, a twelfth of the default largest window.
 const CROWD: f32 = 1.0 / 12.0;
-/// The longest lot, of the queue there is. Half of the lots are longer than that queue, and who has one of these grows; 1.1 to
-/// 3 did the same in mean within 2 %.
+/// Largest lot, in current queueing delays. Half of the lots exceed the queue, and flows with such a lot grow. Values
+/// of 1.1 to 3 gave the same mean within 2 %.
 const LONGEST_LOT: f32 = 2.0;
-/// A lot fades while so many of the largest windows are answered. Flows that last longer share in the long run.
+/// Number of largest windows acknowledged over which a lot fades. Flows that last longer share equally in the long
+/// run.
 const LOT_WINDOWS: f32 = 40.0;
 
-/// Of the window, so much may take one path in a row: paths remain many, and what one loses or holds up is little.
+/// Fraction of the window that may take one path in a row, so that many paths stay in use and a lossy or slow one
+/// affects few packets.
 const RUN_OF_WINDOW: f32 = 1.0 / 8.0;
-/// And of the target, so much may be the time that it takes on the line: it waits for itself, and must not pass for a queue
-/// even where the path has a tenth of the line's rate.
+/// Fraction of the target that a run of packets on one path may take at line rate. The run queues behind itself. This
+/// must not count as congestion, even if the path has a tenth of the line rate.
 const RUN_OF_TARGET: f32 = 1.0 / 16.0;
 
-/// Times in picoseconds, sizes in packets.
+/// Congestion window of a flow. Times are in picoseconds, sizes in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) packets: f32,
-    /// The low round-trip time.
+    /// Low round-trip time: an average that rises slowly and falls fast.
     pub(super) low: f32,
-    /// The least; where paths of unequal length are known, that of the longest.
+    /// Least round-trip time; if paths of unequal length are known, that of the longest.
     pub(super) base: f32,
-    /// No round trip is less: the idle one of the longest path known, or nothing.
+    /// Lower bound of `base`: the idle round-trip time of the longest known path, or 0.
     longest: f32,
     last_cut: Time,
-    /// Queueing delay that this flow may keep in a crowd; nothing outside one.
+    /// Lot: queueing delay that this flow may keep on a shared link; 0 otherwise.
     pub(super) lot: f32,
     params: Params,
 }
 
-/// The same for all queue pairs of a NIC.
+/// Parameters that are the same for all queue pairs of a NIC.
 #[derive(Clone, Copy, Debug)]
 struct Params {
-    /// Queueing delay at which the window stays.
+    /// Queueing delay at which the window stays as it is.
     target: f32,
     most: f32,
     packet: f32,
@@ -91,8 +94,8 @@ impl Window {
         }
     }
 
-    /// These paths can be used. The time by which one is longer than another is no queue, and who takes all of them waits
-    /// for the longest.
+    /// Updates the base by the usable paths. The time by which one path is longer than another is not a queue, and a
+    /// flow over all paths waits for the longest.
     pub(super) fn on_paths(&mut self, paths: &[PathView]) {
         let idle =
             paths.iter().filter(|path| path.state == PathState::Up).filter_map(|path| path.base_rtt).max();
@@ -102,7 +105,7 @@ impl Window {
         }
     }
 
-    /// So many packets have been answered, of which one was timed.
+    /// Processes `answered` acknowledged packets, of which one was timed.
     #[inline]
     pub(super) fn on_rtt(&mut self, now: Time, rtt: f32, answered: f32, backlogged: bool, rng: &mut Rng) {
         let p = self.params;
@@ -113,7 +116,7 @@ impl Window {
         self.fade(queue, answered);
         let target = self.lot.max(p.target);
         if queue < target {
-            // A window that is not used is not known to be right.
+            // A window that is not used up may be too large already, so it does not grow.
             if backlogged {
                 self.packets += INCREASE * (1.0 - queue / target) * answered / self.packets;
             }
@@ -126,7 +129,7 @@ impl Window {
         self.packets = self.packets.clamp(1.0, p.most);
     }
 
-    /// After a cut: in a crowd, and without a lot that counts, this flow draws one.
+    /// Draws a lot after a cut, if the window is that of a shared link and the flow has no lot above the target.
     fn draw(&mut self, queue: f32, rng: &mut Rng) {
         let p = &self.params;
         if self.packets <= (CROWD * p.most).max(1.0) && self.lot <= p.target {
@@ -134,7 +137,7 @@ impl Window {
         }
     }
 
-    /// The lot ends with the queue, and shrinks with what is answered.
+    /// Drops the lot when the queue is below the target, and shrinks it as packets are acknowledged.
     #[inline]
     fn fade(&mut self, queue: f32, answered: f32) {
         if self.lot == 0.0 {
@@ -144,20 +147,20 @@ impl Window {
         self.lot = if queue < self.params.target { 0.0 } else { self.lot * left.max(0.0) };
     }
 
-    /// A packet is lost.
+    /// Processes the loss of a packet.
     pub(super) fn on_loss(&mut self) {
         self.packets = (self.packets - LOST).max(1.0);
     }
 
-    /// The largest.
+    /// Returns the largest window.
     pub(super) fn most(&self) -> f32 {
         self.params.most
     }
-    /// Time of a full packet on the line.
+    /// Returns the time of a full packet at line rate.
     pub(super) fn packet(&self) -> f32 {
         self.params.packet
     }
-    /// Packets in a row that may take one path.
+    /// Returns the number of packets in a row that may take one path.
     #[inline]
     pub(super) fn run(&self) -> u8 {
         ((self.packets * RUN_OF_WINDOW) as u8).min(self.params.run).max(1)
@@ -166,7 +169,7 @@ impl Window {
     pub(super) fn fits(&self, inflight_packets: u32) -> bool {
         inflight_packets as f32 + 1.0 <= self.packets
     }
-    /// Such a window a least round-trip time: what it allows while there is no queue.
+    /// Returns the rate of a window of `packets` per base round-trip time: the rate while there is no queue.
     pub(super) fn rate(&self, packets: f32) -> Rate {
         let share = packets * self.params.packet / self.base;
         self.params.line.scale(f64::from(share).clamp(1e-6, 1.0))

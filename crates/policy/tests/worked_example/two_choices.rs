@@ -9,25 +9,25 @@ use crate::fluid::{Spread, Spreads};
 use crate::picker::{PathPicker, PathSet};
 use crate::{Feedback, FeedbackKind, PathView, PolicyCx, Sent, Want};
 
-/// For every packet, of two random paths the one with fewer marks of late (M. Mitzenmacher, "The Power of Two Choices
-/// in Randomized Load Balancing", 2001).
+/// For every packet, draws two random paths and takes the one with fewer recent marks (M. Mitzenmacher, "The Power of
+/// Two Choices in Randomized Load Balancing", 2001).
 #[derive(Clone, Debug)]
 pub struct TwoChoices {
     known: Box<Known>,
-    /// Drawn ahead, so that asking costs nothing and changes nothing.
+    /// Next path. Drawn ahead, so that a pick is cheap and does not change the state.
     next: PathId,
 }
 
-/// Behind a pointer: every queue pair has room for the largest picker.
+/// State behind a pointer: every queue pair has room for the largest picker.
 #[derive(Clone, Debug)]
 struct Known {
     paths: PathSet,
-    /// Marks of late, by path; a clean acknowledgement halves them.
+    /// Recent marks by path; an unmarked acknowledgement halves them.
     marks: Box<[u16]>,
 }
 
 impl TwoChoices {
-    /// A queue pair with `paths` paths to choose from.
+    /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         let marks = vec![0; usize::from(paths)].into();
         let known = Box::new(Known { paths: PathSet::all(paths), marks });
@@ -42,7 +42,7 @@ impl Known {
     }
 }
 
-/// To a model without packets, which has no marks.
+/// Spreading for fluid models, which have no marks.
 impl Spreads for TwoChoices {
     const SPREAD: Spread = Spread::Random;
 }
@@ -61,7 +61,7 @@ impl PathPicker for TwoChoices {
         match feedback.kind {
             FeedbackKind::Ack { marked: false, .. } => *marks /= 2,
             FeedbackKind::Ack { marked: true, .. } => *marks = marks.saturating_add(1),
-            // Worse than any mark: there may be nothing at the end of this path.
+            // Worse than any mark: the path may be dead.
             FeedbackKind::Lost | FeedbackKind::Timeout => *marks = marks.saturating_add(8),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! The time that slow flows lost, beside what each would take on an idle network: how much went to which link, to losses, or to
-//! limits of its own.
+//! Attribution of the time that slow flows lost, relative to an idle network: to links, to losses, or to limits of
+//! their own.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::facts::{Facts, Flow};
 use crate::records::Direction;
 use crate::waits::WaitKind;
 
-/// A thing that held flows up.
+/// A cause of delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Held {
-    /// A queue or a lack of rate at a link.
+    /// A queue or insufficient rate at a link.
     Link(usize),
     /// Pauses by the host at the end of the link.
     Storm(usize),
-    /// The link itself, which takes longer than it should.
+    /// The link itself: packets take longer on it than they should.
     Travel(usize),
     /// A port of the sender whose link is down.
     Down(usize),
-    /// Lost packets, or what was taken for such.
+    /// Packets that were lost, or were considered lost.
     Loss,
     /// Congestion control.
     Control,
@@ -29,27 +29,28 @@ pub(super) enum Held {
     Receiver,
 }
 
-/// The shares of time that the slowest flows lost, by what held them up.
+/// Shares of the time that the slowest flows lost, by cause.
 pub(super) struct Account {
-    /// Share of the time lost, the largest first.
+    /// Shares of the time lost, the largest first.
     pub(super) shares: Vec<(Held, f64)>,
-    /// These flows, by their places in [`Facts::flows`].
+    /// The flows, as indices into [`Facts::flows`].
     pub(super) flows: Vec<usize>,
-    /// By link: most hosts that waited there at once, and the group that had most packets there, with its share.
+    /// State of each link: the most hosts that waited there at once, the group with most packets there, and its
+    /// share.
     pub(super) at: BTreeMap<usize, (f64, String, f64)>,
 }
 
-/// Of the delay of the flow that counts as the slowest, what makes another one worth a look.
+/// Fraction of the delay of the slowest flows from which another flow is included.
 const LOOK: f64 = 0.25;
-/// A link is under the rule of pauses that was paused for this share of the run.
+/// Share of the run from which a paused link counts as governed by pauses.
 const PAUSED: f64 = 0.1;
-/// Links between a paused one and the root of its pauses at most.
+/// Largest number of links followed from a paused one to the root of its pauses.
 const DEEPEST: usize = 8;
-/// Share of packets sent again from which on sending is slow because of losses.
+/// Share of retransmitted packets from which slow sending is attributed to losses.
 const AGAIN: f64 = 0.1;
 
 impl Account {
-    /// Of the flows of a run, of which one in a hundred had this slowdown or more.
+    /// Creates the account of a run in which one flow in a hundred had the slowdown `tail` or more.
     pub(super) fn new(facts: &Facts, tail: f64) -> Account {
         let least = 1.0 + LOOK * (tail - 1.0).max(0.0);
         let flows: Vec<usize> =
@@ -75,13 +76,13 @@ impl Account {
         Account { shares, flows, at }
     }
 
-    /// As if one link were the cause of all.
+    /// Creates an account in which one link is the only cause.
     pub(super) fn of_link(link: usize) -> Account {
         Account { shares: vec![(Held::Link(link), 1.0)], flows: Vec::new(), at: BTreeMap::new() }
     }
 }
 
-/// The time of a flow beyond that on an idle network, by what it was lost to.
+/// Returns the time of a flow beyond that on an idle network, by cause.
 fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
     let own = |link: Option<usize>| link.is_some_and(|link| facts.links[link].from_node == flow.src_host);
     let rules = |link: usize| facts.links[link].paused_ns >= PAUSED * facts.run_ns;
@@ -123,17 +124,17 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
         *sums.entry(held).or_default() += part.time_ns;
     }
     let excess = (flow.took_ns - flow.ideal_ns).max(0.0);
-    // What it takes to send everything once, and what its packets then take to arrive.
+    // Time to send everything once, and time for the packets to arrive.
     let rate = own_link.map_or(f64::NAN, |link| facts.links[link].rate_bps);
     let once = (flow.size_bytes * 8e9 / rate).min(flow.ideal_ns);
     let once = if once.is_finite() { once } else { flow.ideal_ns.min(sending) };
-    // Samples are a few for a short flow, so that little more is none.
+    // A short flow has few samples, so a small excess is not significant.
     let more_sending =
         Some((sending - once * 1.1).max(0.0)).filter(|more| *more >= 0.15 * excess).unwrap_or(0.0);
     let more_travelling = (travelling - (flow.ideal_ns - once).max(0.0) * 1.25).max(0.0);
     let more_travelling = Some(more_travelling).filter(|more| *more >= 0.3 * excess).unwrap_or(0.0);
     let others: f64 = sums.values().sum();
-    // Of the rest, what is not beyond the ideal.
+    // Part of the remaining time that exceeds the ideal.
     let left = (excess - more_sending - more_travelling).clamp(0.0, others);
     if others > 0.0 {
         sums.values_mut().for_each(|ns| *ns *= left / others);
@@ -147,7 +148,7 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
     if let (Some(link), true) = (longest, more_travelling > 0.0) {
         *sums.entry(Held::Travel(link)).or_default() += more_travelling;
     }
-    // What is sent again is in its own way: so much of the time at links is because of it.
+    // Retransmissions delay the flow itself. Their share of the time at links is attributed to losses.
     let again = (flow.sent_again / flow.sent.max(1.0)).clamp(0.0, 1.0);
     if again > 0.0 {
         let mut because = 0.0;
@@ -159,7 +160,7 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
         }
         *sums.entry(Held::Loss).or_default() += because;
     }
-    // Where it lost packets, they are why its window or its rate was small.
+    // If the flow lost packets, the losses are the reason for a small window or rate.
     if flow.sent_again > 0.0 {
         let small: f64 = [Held::Window, Held::Control].iter().filter_map(|held| sums.remove(held)).sum();
         *sums.entry(Held::Loss).or_default() += small;
@@ -167,8 +168,8 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
     sums
 }
 
-/// The link that a flow waits for which waits at this one: that of the receiver, if that is as busy. What passes this one would
-/// wait there.
+/// Returns the link on which a flow at this link really waits: the receiver's link if it is at least as busy and has
+/// several senders. Packets that passed this link would wait there.
 fn last(facts: &Facts, flow: &Flow, link: usize) -> usize {
     if facts.links[link].is_of_host() {
         return link;
@@ -182,7 +183,8 @@ fn last(facts: &Facts, flow: &Flow, link: usize) -> usize {
     end.filter(several).filter(fuller).unwrap_or(link)
 }
 
-/// Why congestion control holds a flow back though no link is full: queues that there were on its way, or itself.
+/// Returns the cause for which congestion control delays a flow although no link is full: queues on its path, or
+/// congestion control itself.
 fn control(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> Held {
     let crossed =
         flow.parts.iter().filter_map(|part| part.link).filter(|&link| facts.links[link].marked > 0.0);
@@ -196,7 +198,7 @@ fn control(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> Held {
     }
 }
 
-/// Why a link is paused: the host that pauses it, or the link in front of which queues have grown.
+/// Returns the cause of the pauses of a link: the host that sends them, or the link at which queues have grown.
 fn root(facts: &Facts, paused: usize) -> Held {
     let mut at = paused;
     for _ in 0..DEEPEST {
@@ -206,7 +208,7 @@ fn root(facts: &Facts, paused: usize) -> Held {
         }
         let behind = || {
             let out = (0..facts.links.len()).filter(|&out| facts.links[out].from_node == link.to_node);
-            // What came up may go down, and what came down goes down further.
+            // A packet that came up may go down; a packet that came down continues down.
             out.filter(|&out| {
                 link.direction != Direction::Down || facts.links[out].direction == Direction::Down
             })

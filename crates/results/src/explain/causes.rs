@@ -1,4 +1,4 @@
-//! Causes by name: what an account of lost time means, given what the scenario and the links say.
+//! Named causes: the interpretation of an account of lost time, given the scenario and the links.
 
 use super::accounting::{Account, Held};
 use super::facts::{Facts, Link};
@@ -6,31 +6,32 @@ use super::settings::Fault;
 use crate::human::Quantity;
 use crate::records::Direction;
 
-/// A cause is worth naming from this share of the lost time on, and one that is a fault from that on; so many are at most.
+/// Smallest share of the lost time from which a cause is named, the same for faults, and the largest number of
+/// causes.
 const WORTH: f64 = 0.12;
 const FAULT_WORTH: f64 = 0.03;
 const MOST: usize = 4;
-/// A link is slow that has less than this share of the rate of others like it.
+/// Share of the rate of similar links below which a link is slow.
 pub(super) const SLOW: f64 = 0.75;
-/// Links beside a busy one have room if they are less busy by this factor in the mean.
+/// Factor by which parallel links must be less busy, in the mean, to count as having room.
 const SPARE: f64 = 0.75;
-/// A switch is oversubscribed from this ratio on.
+/// Ratio from which a switch counts as oversubscribed.
 const OVERSUBSCRIBED: f64 = 1.2;
-/// Queues are long in so many round trips, and for so long, nanoseconds.
+/// Length from which queues count as long, in round trips and in nanoseconds.
 const LONG_RTTS: f64 = 5.0;
 const LONG_NS: f64 = 60_000.0;
-/// A threshold is low that is a smaller part of what is under way in a round trip.
+/// Fraction of the bytes in flight in a round trip below which a threshold is low.
 const LOW_RTTS: f64 = 0.25;
 
 /// A cause, and its share of the time that slow flows lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
-    /// Causes with the same key are one.
+    /// Causes with the same key are merged.
     key: (Class, usize),
     pub(super) share: f64,
     /// Links concerned, with their shares.
     links: Vec<(usize, f64)>,
-    /// In words; where several links are concerned, of the first.
+    /// Description; if several links are concerned, that of the first.
     pub(super) words: String,
 }
 
@@ -56,13 +57,13 @@ enum Class {
 }
 
 impl Cause {
-    /// Something is broken, or slower than it should be.
+    /// Returns true if something is broken, or slower than it should be.
     fn is_fault(&self) -> bool {
         matches!(self.key.0, Class::Fault | Class::SlowLink | Class::Storm)
     }
 }
 
-/// The causes of what held the flows of an account up, most first.
+/// Returns the causes of an account, largest share first.
 pub(super) fn causes(facts: &Facts, account: &Account) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
     for &(held, share) in &account.shares {
@@ -85,7 +86,7 @@ pub(super) fn causes(facts: &Facts, account: &Account) -> Vec<Cause> {
     causes
 }
 
-/// The other links of a cause.
+/// Describes the other links of a cause.
 fn others(facts: &Facts, cause: &Cause) -> String {
     let [first, rest @ ..] = cause.links.as_slice() else { return String::new() };
     if rest.is_empty() || cause.is_fault() {
@@ -112,7 +113,7 @@ fn list(words: &[String]) -> String {
     }
 }
 
-/// A class of causes, which of that class it is, the link concerned, and words.
+/// A named cause: its class, its number within the class, the link concerned, and its description.
 type Named = (Class, usize, Option<usize>, String);
 
 struct Namer<'a> {
@@ -146,7 +147,7 @@ impl Namer<'_> {
         self.facts.links[link].name()
     }
 
-    /// The utilisation of a link and its queue, in words.
+    /// Describes the utilisation of a link and its queue.
     fn state(&self, link: usize) -> String {
         let at = &self.facts.links[link];
         let queue = match at.max_queue_bytes {
@@ -206,7 +207,7 @@ impl Namer<'_> {
         (Class::Fault, place, link, words)
     }
 
-    /// A link where flows waited.
+    /// Names the cause of waiting at a link.
     fn link(&self, link: usize) -> Named {
         let at = &self.facts.links[link];
         if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-rate") {
@@ -246,7 +247,7 @@ impl Namer<'_> {
         self.between_switches(link, &beside, has_room.then_some(mean))
     }
 
-    /// Traffic of another group, in the background or in a class of more weight.
+    /// Names traffic of another group as the cause: in the background, or in a class of more weight.
     fn crowd(&self, link: usize) -> Option<Named> {
         let (_, group, group_share) = self.account.at.get(&link)?;
         let workloads = self.facts.settings.workloads();
@@ -295,10 +296,10 @@ impl Namer<'_> {
         (Class::Receiver, 0, Some(link), words + &self.thresholds(link))
     }
 
-    /// `mean`: how busy the links beside it were, where they have room.
+    /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
     fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> Named {
         let at = &self.facts.links[link];
-        // What another one cannot carry, it must.
+        // The link carries the traffic that a failed parallel link cannot.
         let down = beside.iter().find_map(|&other| self.fault_that_takes_down(other));
         if let (Some(fault), true) = (down, at.direction != Direction::Level) {
             return self.fault(fault, Some(link));
@@ -352,7 +353,7 @@ impl Namer<'_> {
         (Class::Distance, link, Some(link), words)
     }
 
-    /// Marks of a queue that is too long or too short for them.
+    /// Describes marking thresholds that are too high or too low for the queue.
     fn thresholds(&self, link: usize) -> String {
         let at = &self.facts.links[link];
         let settings = &self.facts.settings;
@@ -430,7 +431,7 @@ impl Namer<'_> {
         (Class::Loss, at.from_node as usize, Some(link), words)
     }
 
-    /// Packets were sent again though none was lost.
+    /// Names the cause of retransmissions without losses.
     fn no_loss(&self) -> Named {
         let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
         let again: f64 = flows().map(|flow| flow.sent_again).sum();
@@ -513,7 +514,7 @@ fn share(of: f64) -> String {
     }
 }
 
-/// A number with a fraction where it has one.
+/// Formats a number, with a fraction only if it has one.
 fn plain(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
     if rounded.fract() == 0.0 { format!("{rounded:.0}") } else { format!("{rounded:.1}") }

@@ -1,4 +1,4 @@
-//! Links and slow flows of a run, as its tables have them.
+//! Links and slow flows of a run, read from its tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub(super) const WAIT_COLUMNS: &[&str] = &[
     "link_group_share",
 ];
 
-/// A directed link and what it carried. What is not known is not a number.
+/// A directed link and its totals. Unknown values are NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Link {
     pub(super) from: String,
@@ -53,9 +53,9 @@ pub(super) struct Link {
     pub(super) to_node: u32,
     pub(super) tier: u32,
     pub(super) direction: Direction,
-    /// Without faults.
+    /// Rate without faults.
     pub(super) rate_bps: f64,
-    /// Share of the run that it was sending.
+    /// Share of the run during which the link was sending.
     pub(super) busy: f64,
     pub(super) tx_bytes: f64,
     pub(super) tx_packets: f64,
@@ -66,7 +66,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The link has a host at one end.
+    /// Returns true if the link has a host at one end.
     pub(super) fn is_of_host(&self) -> bool {
         self.tier == 0 && self.direction != Direction::Level
     }
@@ -80,7 +80,7 @@ impl Link {
         format!("{} to {}", self.from, self.to)
     }
 
-    /// Busy counts by the rate in force: a link that could carry less for a while was busier with the same bytes.
+    /// Corrects the utilisation for faults: a link whose rate was reduced for a while was busier with the same bytes.
     fn heed(&mut self, faults: &[Fault], run_ns: f64) {
         let mine = faults.iter().filter(|fault| fault.is_on(&self.from, &self.to));
         let lacks = |fault: &Fault| {
@@ -101,9 +101,9 @@ pub(super) struct Part {
     pub(super) kind: WaitKind,
     pub(super) link: Option<usize>,
     pub(super) time_ns: f64,
-    /// Most hosts that waited there at once.
+    /// Largest number of hosts that waited there at once.
     pub(super) senders: f64,
-    /// The group that had most packets there, and its share.
+    /// The group with most packets there, and its share.
     pub(super) group: String,
     pub(super) group_share: f64,
 }
@@ -129,14 +129,14 @@ impl Flow {
     }
 }
 
-/// All that causes are looked for in.
+/// All data from which causes are derived.
 pub(super) struct Facts {
     pub(super) links: Vec<Link>,
-    /// The slowest first.
+    /// Flows, the slowest first.
     pub(super) flows: Vec<Flow>,
     pub(super) settings: Settings,
     pub(super) faults: Vec<Fault>,
-    /// Packets dropped, by reason and link.
+    /// Number of dropped packets by reason and link.
     pub(super) drops: BTreeMap<(String, usize), u64>,
     pub(super) run_ns: f64,
 }
@@ -229,7 +229,7 @@ impl Facts {
         Facts { run_ns, flows: flows(wait_table), faults, settings, drops, links }
     }
 
-    /// Packets dropped for a reason: all, and the link that dropped most of them.
+    /// Returns the number of packets dropped for these reasons, and the link that dropped most of them.
     pub(super) fn dropped(&self, reasons: &[&str]) -> (u64, Option<usize>) {
         let of = || self.drops.iter().filter(|((reason, _), _)| reasons.contains(&reason.as_str()));
         let mut by_link: BTreeMap<usize, u64> = BTreeMap::new();
@@ -238,14 +238,14 @@ impl Facts {
         (of().map(|(_, n)| n).sum(), most)
     }
 
-    /// The faults that concern a link.
+    /// Returns the faults that concern a link.
     pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
         let Link { from, to, .. } = &self.links[link];
         self.faults.iter().filter(move |fault| fault.is_on(from, to))
     }
 
-    /// Links that could carry the same instead: of a link up those of its switch, of one down those into its switch, itself
-    /// among them.
+    /// Returns the parallel links: for a link up or level all links of its switch, for a link down all links into its
+    /// switch, of the same tier and direction. The link itself is included.
     pub(super) fn beside(&self, link: usize) -> Vec<usize> {
         let at = &self.links[link];
         let alike = |other: &Link| {
@@ -258,19 +258,20 @@ impl Facts {
         (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
     }
 
-    /// The rate of links of the same tier and direction, in the middle.
+    /// Returns the median rate of links of the same tier and direction.
     pub(super) fn usual_rate_bps(&self, link: usize) -> f64 {
         let at = &self.links[link];
         let alike = |other: &&Link| other.tier == at.tier && other.direction == at.direction;
         middle(self.links.iter().filter(alike).map(|other| other.rate_bps).collect())
     }
 
-    /// The rate of hosts' links, in the middle.
+    /// Returns the median rate of the hosts' links.
     pub(super) fn host_rate_bps(&self) -> f64 {
         middle(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
     }
 
-    /// Rate of the hosts below a switch over that of its links up: `None` where it has no hosts.
+    /// Returns the rate of the links into a switch from below over that of its links up, or `None` if it lacks
+    /// either.
     pub(super) fn oversubscription(&self, switch: u32) -> Option<f64> {
         let sum = |of: &dyn Fn(&Link) -> bool| {
             self.links.iter().filter(|link| of(link)).map(|link| link.rate_bps).sum::<f64>()
@@ -280,7 +281,7 @@ impl Facts {
         (up > 0.0 && from_below > 0.0).then_some(from_below / up)
     }
 
-    /// Of an idle network, about.
+    /// Returns the approximate round-trip time of an idle network.
     pub(super) fn round_trip_ns(&self) -> f64 {
         let rate = self.host_rate_bps();
         let latency = |flow: &Flow| flow.ideal_ns - flow.size_bytes * 8e9 / rate;
@@ -288,19 +289,19 @@ impl Facts {
         (2.0 * latency).max(1_000.0)
     }
 
-    /// Bytes that a host has under way in half a round trip at its rate.
+    /// Returns the bytes that a host has in flight in half a round trip at its rate.
     pub(super) fn under_way_bytes(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }
 
-    /// Hosts that send to a host at all among the slow flows.
+    /// Returns the number of hosts that send to a host among the slow flows.
     pub(super) fn senders_to(&self, host: u32) -> usize {
         let of = self.flows.iter().filter(|flow| flow.dst_host == host);
         of.map(|flow| flow.src_host).collect::<BTreeSet<u32>>().len()
     }
 }
 
-/// The median, or not a number.
+/// Returns the median, or NaN without values.
 pub(super) fn middle(mut values: Vec<f64>) -> f64 {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);

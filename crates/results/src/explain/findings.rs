@@ -1,4 +1,4 @@
-//! What the tables of a run say about what held it up.
+//! Findings about the limits of a run, from its tables.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) const FLOW_COLUMNS: &[&str] = &[
 ];
 pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link", "value"];
 
-/// Names shown of a list.
+/// Number of names shown of a list.
 const SHOWN: usize = 3;
 pub(super) struct Run {
     pub(super) flows: Table,
@@ -39,7 +39,7 @@ pub(super) struct Run {
     pub(super) activities: Table,
 }
 
-/// How unevenly a switch uses its links to the next tier, each for what it can carry.
+/// Imbalance of a switch's links to the next tier, in relation to their rates.
 struct Balance {
     switch: String,
     links: usize,
@@ -66,12 +66,12 @@ impl Run {
         found
     }
 
-    /// The verdict, and faults if there were any.
+    /// Returns the verdict, and the faults if there were any.
     pub(super) fn in_brief(&self) -> Vec<Finding> {
         std::iter::once(self.verdict()).chain(self.faults()).collect()
     }
 
-    /// Rows of the foreground.
+    /// Iterates over the rows of foreground flows.
     pub(super) fn measured(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.flows.rows).filter(|&row| self.flows.text("role", row) != "background")
     }
@@ -80,7 +80,7 @@ impl Run {
         format!("{} to {}", self.links.text("from", row), self.links.text("to", row))
     }
 
-    /// Rows of the measured flows from the slowest on.
+    /// Returns the rows of the measured flows, the slowest first.
     pub(super) fn slowest(&self) -> Vec<usize> {
         let mut rows: Vec<usize> =
             self.measured().filter(|&row| self.flows.number("slowdown", row).is_finite()).collect();
@@ -113,7 +113,7 @@ impl Run {
         Finding { about: "result", words, evidence: "flows.parquet: slowdown, fct_ns, size_bytes" }
     }
 
-    /// Whether the link has a host at one end.
+    /// Returns true if the link has a host at one end.
     fn of_host(&self, row: usize) -> bool {
         self.links.number("tier", row) == 0.0 && self.links.text("direction", row) != Direction::Level.name()
     }
@@ -151,7 +151,7 @@ impl Run {
         })
     }
 
-    /// The switch whose links up differ most in how busy they were; only upwards a switch has a choice.
+    /// Returns the switch whose links up differ most in utilisation. A switch has a choice only upwards.
     fn most_uneven(&self) -> Option<Balance> {
         let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         let up =
@@ -220,7 +220,7 @@ impl Run {
         let dropped = |row: usize| self.links.number("dropped_packets", row);
         let mut rows: Vec<usize> = (0..self.links.rows).filter(|&row| dropped(row) > 0.0).collect();
         let again = self.flows.sum("retransmitted_packets");
-        // Without packets there is no number.
+        // Without packets the number is NaN.
         if rows.is_empty() && (again == 0.0 || again.is_nan()) {
             return None;
         }
@@ -244,7 +244,7 @@ impl Run {
         })
     }
 
-    /// What the slowest hundredth of the flows met, beside the others.
+    /// Compares the slowest hundredth of the flows with the others.
     fn late(&self) -> Option<Finding> {
         let slowest = self.slowest();
         let late = late(&slowest);
@@ -277,7 +277,7 @@ impl Run {
         })
     }
 
-    /// Of the flows in `rows`, those in which a counter is not 0.
+    /// Returns the share of the flows in `rows` with a counter above 0.
     pub(super) fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
         let met = rows.iter().filter(|&&row| self.flows.number(counter, row) > 0.0).count();
         met as f64 / rows.len().max(1) as f64
@@ -305,7 +305,7 @@ impl Run {
         })
     }
 
-    /// The fault that an event tells of: which, and where.
+    /// Describes the fault of an event: its kind and its place.
     fn fault(&self, row: usize) -> Option<String> {
         let known = self.facts.faults.get(self.events.number("value", row) as usize);
         let link = Some(self.events.number("link", row)).filter(|link| link.is_finite());
@@ -317,7 +317,7 @@ impl Run {
     }
 }
 
-/// The slowest hundredth.
+/// Returns the slowest hundredth.
 pub(super) fn late(slowest: &[usize]) -> &[usize] {
     &slowest[..slowest.len().div_ceil(100)]
 }

@@ -1,4 +1,4 @@
-//! What the summary of a run says about its longest iteration.
+//! Findings about the longest iteration of a run, from its summary.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::{ExplainError, Finding};
 use crate::human::Quantity;
 use crate::summary::SCHEMA_NAME;
 
-/// As much of `summary.json` as is needed.
+/// The required part of `summary.json`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Summary {
@@ -19,7 +19,7 @@ pub(super) struct Summary {
     critical_paths: Vec<CriticalPath>,
 }
 
-/// What the figures of a run are, where they are not those of packets.
+/// Description of the figures of a run that did not simulate packets.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Run {
@@ -29,10 +29,10 @@ pub(super) struct Run {
 }
 
 impl Summary {
-    /// That of a folder. What it was not asked for when it was written is not in it.
+    /// Reads the summary of a folder. Fields that did not exist when it was written are absent.
     ///
     /// # Errors
-    /// If it cannot be read, or is not the summary of a run.
+    /// The file cannot be read, or is not the summary of a run.
     pub(super) fn read(folder: &Path) -> Result<Self, ExplainError> {
         let path = folder.join("summary.json");
         let wrong = |why: String| ExplainError::Summary { path: path.clone(), why };
@@ -71,7 +71,7 @@ struct CriticalPath {
     words: String,
 }
 
-/// Of the longest iteration, what its time went to and what it waited for.
+/// Describes the longest iteration: its time by activity, and its critical path.
 pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
     let Some(longest) = summary.iterations.iter().max_by(|a, b| a.time_ns.total_cmp(&b.time_ns)) else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! What limited a run, in words, from the folder it left: each sentence with the table and the columns it stands on.
+//! Explanation in words of the limits of a run, from its result folder. Each sentence names the table and the columns
+//! that support it.
 
 mod accounting;
 mod causes;
@@ -25,40 +26,40 @@ use settings::Settings;
 use table::Table;
 use work::{ACTIVITY_COLUMNS, CRITICAL_COLUMNS};
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What it is about: "limited by", "result", "iteration", "critical path", "time of slow flows", "busiest links", "balance", "pauses", "losses",
-    /// "late flows", "faults", "fidelity", "warning".
+    /// Subject: "limited by", "result", "iteration", "critical path", "time of slow flows", "busiest links",
+    /// "balance", "pauses", "losses", "late flows", "faults", "fidelity", "warning".
     pub about: &'static str,
-    /// What was found.
+    /// The finding in words.
     pub words: String,
-    /// File and columns that say so.
+    /// File and columns that support the finding.
     pub evidence: &'static str,
 }
 
-/// Why a folder cannot be explained.
+/// Reason why a folder cannot be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// A table is missing or is no Parquet file of ours.
+    /// A table is missing, or is no Parquet file of pathweave.
     #[error("{}: {source}; name the folder of one run", path.display())]
     Table {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// Reason why the file cannot be read.
         source: ParquetError,
     },
-    /// The summary is missing or is none of a run.
+    /// The summary is missing, or is not that of a run.
     #[error("{}: {why}; name the folder of one run", path.display())]
     Summary {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
 }
 
-/// What limited a run and which faults it met, briefly: of what is in memory anyway, in few more bytes a flow.
+/// Returns the limits of a run and its faults, from data that is in memory anyway, at the cost of a few bytes a flow.
 pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let links = Table::of(run, columns::LINKS, &run.links, LINK_COLUMNS);
     let waits = Table::of(run, WAITS, &run.waits, WAIT_COLUMNS);
@@ -74,10 +75,10 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     found.in_brief()
 }
 
-/// What limited the run whose results are in `folder`, the verdict first.
+/// Explains the limits of the run whose results are in `folder`. The verdict comes first.
 ///
 /// # Errors
-/// If `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
+/// `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
 pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let read = |name: &str, columns: &[&str]| {
         let path = folder.join(name);
@@ -102,7 +103,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         events,
     };
     let mut found = run.findings();
-    // Behind the verdict and the result.
+    // After the verdict and the result.
     let at = found.len().min(2);
     found.splice(at..at, jobs::findings(&summary));
     found.extend(fidelity(&summary.run));
@@ -115,7 +116,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     Ok(found)
 }
 
-/// What the figures of a run are, where they are not those of packets, as its summary says.
+/// Describes the figures of a run that did not simulate packets, from its summary.
 fn fidelity(run: &jobs::Run) -> Option<Finding> {
     if run.label.is_empty() {
         return None;

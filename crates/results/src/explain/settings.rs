@@ -1,4 +1,4 @@
-//! The settings of a scenario that can be a cause: its faults, and limits of switches, schemes and hosts.
+//! Settings of a scenario that can be causes: faults, and limits of switches, schemes and hosts.
 
 use pathweave_units::{Bytes, Duration, Rate};
 use toml::{Table, Value};
@@ -6,24 +6,24 @@ use toml::{Table, Value};
 /// A scheduled fault.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Fault {
-    /// "link-rate".
+    /// Kind of the fault: "link-rate" and so on.
     pub(super) kind: String,
-    /// The link, the switch or the host concerned.
+    /// Name of the link, switch or host concerned.
     pub(super) on: String,
     pub(super) at_ns: f64,
     pub(super) until_ns: Option<f64>,
-    /// Of a "link-rate".
+    /// Rate of a "link-rate".
     pub(super) rate_bps: Option<f64>,
-    /// Of a "link-flap".
+    /// Number of failures of a "link-flap".
     pub(super) times: u64,
-    /// Of a "link-loss" or "link-corruption".
+    /// Probability of a "link-loss" or "link-corruption".
     pub(super) probability: f64,
-    /// Of a "link-delay".
+    /// Delay of a "link-delay".
     pub(super) delay_ns: Option<f64>,
 }
 
 impl Fault {
-    /// The fault concerns the cable between these two nodes.
+    /// Returns true if the fault concerns the cable between these two nodes.
     pub(super) fn is_on(&self, from: &str, to: &str) -> bool {
         let ends =
             |a: &str, b: &str| self.on.strip_prefix(a).and_then(|rest| rest.strip_prefix('-')) == Some(b);
@@ -33,7 +33,7 @@ impl Fault {
         }
     }
 
-    /// The word for what the fault does to its link.
+    /// Returns a word for the effect of the fault on its link.
     pub(super) fn name(&self) -> &str {
         match self.kind.as_str() {
             "link-rate" => "slow link",
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// The fault holds a link down, again and again or once.
+    /// Returns true if the fault takes a link down, once or repeatedly.
     pub(super) fn takes_down(&self) -> bool {
         matches!(self.kind.as_str(), "link-down" | "link-flap" | "switch-down")
     }
@@ -59,7 +59,7 @@ pub(super) struct Workload {
     pub(super) group: String,
     pub(super) class: usize,
     pub(super) is_background: bool,
-    /// Factor on sizes and durations, where that is not 1.
+    /// Factor on sizes and durations, if it is not 1.
     pub(super) scale: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Workload {
 pub(super) struct Settings(Table);
 
 impl Settings {
-    /// Of the text of a scenario; without anything if that is none.
+    /// Parses a scenario; empty if the text is none.
     pub(super) fn new(text: &str) -> Self {
         Settings(text.parse().unwrap_or_default())
     }
@@ -83,7 +83,7 @@ impl Settings {
         self.value(path)?.as_str()
     }
 
-    /// A size in bytes.
+    /// Returns a size in bytes.
     pub(super) fn bytes(&self, path: &str) -> Option<f64> {
         Some(self.text(path)?.parse::<Bytes>().ok()?.get() as f64)
     }
@@ -105,7 +105,7 @@ impl Settings {
         all.iter().filter_map(Value::as_table)
     }
 
-    /// By the number that events give them.
+    /// Returns the faults, in the order in which events number them.
     pub(super) fn faults(&self) -> Vec<Fault> {
         let fault = |table: &Table| {
             let text = |name: &str| table.get(name).and_then(Value::as_str);
@@ -137,13 +137,13 @@ impl Settings {
         self.tables("workload").map(workload).collect()
     }
 
-    /// The weight of each data class, from class 1 on.
+    /// Returns the weight of each data class, from class 1 on.
     pub(super) fn weights(&self) -> Vec<f64> {
         let all = self.value("switch.weights").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         all.iter().filter_map(number).collect()
     }
 
-    /// A threshold of marking for a link of this rate.
+    /// Returns a marking threshold for a link of this rate.
     pub(super) fn threshold_bytes(&self, name: &str, rate_bps: f64) -> Option<f64> {
         let threshold = self.bytes(&format!("switch.ecn.{name}"))?;
         let scales = self.text("switch.ecn.thresholds") != Some("fixed");

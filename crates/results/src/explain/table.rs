@@ -1,4 +1,4 @@
-//! A Parquet file of ours, as far as it is needed: some columns, read back.
+//! Selected columns of a Parquet file of pathweave, read back.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::figures::{Finished, FlowFigures};
 use crate::human::ns;
 use crate::records::{FlowStatus, RunResult};
 
-/// Columns by name; all of one length.
+/// Columns by name, all of the same length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: usize,
@@ -21,16 +21,16 @@ pub(super) struct Table {
     texts: BTreeMap<String, Texts>,
 }
 
-/// A column of few different texts.
+/// A column of few distinct texts.
 #[derive(Clone, Debug, Default)]
 struct Texts {
     all: Vec<String>,
-    /// By row.
+    /// Index into `all` for each row.
     of: Vec<u32>,
 }
 
 impl Texts {
-    /// Rows without a text up to this one.
+    /// Appends rows without a text up to `rows`.
     fn fill(&mut self, rows: usize) {
         while self.of.len() < rows {
             self.push("");
@@ -38,7 +38,7 @@ impl Texts {
     }
 
     fn push(&mut self, text: &str) {
-        // As a rule it is that of the row before, or one of a handful.
+        // Usually the text of the row before, or one of a few.
         let known = self.of.last().map(|&last| last as usize).filter(|&last| self.all[last] == text);
         let known = known.or_else(|| self.all.iter().position(|one| one == text));
         let place = known.unwrap_or_else(|| {
@@ -50,14 +50,14 @@ impl Texts {
 }
 
 impl Table {
-    /// Reads the columns of `wanted` that the file has. What is missing in a row is not a number.
+    /// Reads the columns of `wanted` that the file has. Missing numbers are NaN.
     pub(super) fn read(path: &Path, wanted: &[&str]) -> Result<Table, ParquetError> {
         let reader = SerializedFileReader::new(File::open(path)?)?;
         let mut table = Table::default();
         for row in reader.get_row_iter(None)? {
             for (name, field) in row?.get_column_iter().filter(|(name, _)| wanted.contains(&name.as_str())) {
                 match field {
-                    // Of a text or of a number: what comes behind it tells.
+                    // A missing text or number. Later values show which.
                     Field::Null => {}
                     Field::Str(text) => {
                         let column = table.texts.entry(name.clone()).or_default();
@@ -79,7 +79,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The columns of `wanted` of records that no file has yet.
+    /// Creates the columns of `wanted` from records in memory.
     pub(super) fn of<R>(run: &RunResult, columns: &[Column<R>], records: &[R], wanted: &[&str]) -> Table {
         let mut table = Table { rows: records.len(), ..Table::default() };
         for column in columns.iter().filter(|column| wanted.contains(&column.name)) {
@@ -99,7 +99,8 @@ impl Table {
         table
     }
 
-    /// What a run keeps of the flows that are measured, in the columns of `flows.parquet`; of timeouts none if there were no packets.
+    /// Creates columns of `flows.parquet` from the retained state of measured flows. Timeouts are missing if there
+    /// were no packets.
     pub(super) fn of_flows(figures: &FlowFigures, of_packets: bool) -> Table {
         let groups = figures.foreground();
         let finished = || groups.iter().flat_map(|group| &group.finished);
@@ -125,18 +126,18 @@ impl Table {
         }
     }
 
-    /// The number of a column in a row; not a number where there is none.
+    /// Returns the number of a column in a row, or NaN if there is none.
     pub(super) fn number(&self, column: &str, row: usize) -> f64 {
         self.numbers.get(column).and_then(|values| values.get(row)).copied().unwrap_or(f64::NAN)
     }
 
-    /// The text of a column in a row.
+    /// Returns the text of a column in a row.
     pub(super) fn text(&self, column: &str, row: usize) -> &str {
         let Some(texts) = self.texts.get(column) else { return "" };
         texts.of.get(row).and_then(|&place| texts.all.get(place as usize)).map_or("", String::as_str)
     }
 
-    /// The sum of what is there.
+    /// Returns the sum of the values that are not missing.
     pub(super) fn sum(&self, column: &str) -> f64 {
         let values = self.numbers.get(column).map_or(&[][..], Vec::as_slice);
         values.iter().filter(|value| value.is_finite()).sum()

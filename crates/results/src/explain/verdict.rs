@@ -1,4 +1,4 @@
-//! The sentence that says what limited a run.
+//! The verdict: a sentence on the limits of a run.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::work::{self, Paths};
 use crate::human::Quantity;
 use crate::waits::WaitKind;
 
-/// Slowdown of flows from which on they are late.
+/// Slowdown from which flows are late.
 pub(super) const LATE: f64 = 1.3;
-/// Of the time of jobs, what messages lose before it is theirs.
+/// Share of the time of jobs from which the delay of messages matters.
 const LOST: f64 = 0.1;
-/// From this share on latency rules.
+/// Share from which latency dominates.
 const RULES: f64 = 0.5;
-/// A link is far longer than others that packets spend so many times as long on as on the one in the middle.
+/// Factor over the median link's time in transit from which a link counts as far longer than others.
 const FAR: f64 = 5.0;
-/// Most places that are told of where time went.
+/// Largest number of places listed.
 const TOLD: usize = 5;
 
 impl Run {
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// The causes in the network, each with its share of `share`.
+    /// Returns the causes in the network, each with its part of `share`.
     fn of_network(&self, tail: f64, share: f64) -> Vec<(f64, String)> {
         let account = Account::new(&self.facts, tail);
         let mut causes: Vec<(f64, String)> = causes(&self.facts, &account)
@@ -82,7 +82,7 @@ impl Run {
         causes
     }
 
-    /// Faults that were in force and are not yet among these words.
+    /// Describes faults that were in force and are not mentioned in `said`.
     fn faults_besides(&self, said: &str) -> String {
         let facts = &self.facts;
         let lost = |fault: &Fault| -> u64 {
@@ -109,7 +109,7 @@ impl Run {
         }
     }
 
-    /// The busiest link, for runs in which nobody looked what flows waited for.
+    /// Describes the busiest link, for runs without records of waits.
     fn by_links(&self) -> String {
         let links = &self.facts.links;
         let busiest = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
@@ -119,8 +119,8 @@ impl Run {
         named.unwrap_or_default()
     }
 
-    /// The verdict that latency rules, not rates, of messages at their ideal. With the link that is far longer than others, if there is one,
-    /// and its share of the time on links.
+    /// Returns the verdict that latency dominates the ideal time of messages, rather than rates. Also returns the
+    /// link that is far longer than others, if there is one, with its share of the time on links.
     fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
         let share = self.latency_share()?;
         if share < RULES {
@@ -147,7 +147,7 @@ impl Run {
         Some((words, far))
     }
 
-    /// Of what messages take on an idle network, the part that does not depend on rates.
+    /// Returns the part of the messages' ideal time that does not depend on rates.
     fn latency_share(&self) -> Option<f64> {
         let rate = self.facts.host_rate_bps();
         let (mut ideal, mut bytes) = (0.0, 0.0);
@@ -178,7 +178,8 @@ impl Run {
         "nothing: flows took about as long as on an idle network, at the rate of their own links".to_owned()
     }
 
-    /// The busiest link, if it has less than others like it: what crosses it takes long, and would on an idle network.
+    /// Describes the busiest link if its rate is below that of similar links: packets take long on it, even on an
+    /// idle network.
     fn slow_by_build(&self) -> Option<String> {
         let links = &self.facts.links;
         let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
@@ -187,7 +188,7 @@ impl Run {
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
     }
 
-    /// The time of the slowest flows by place.
+    /// Returns the time of the slowest flows by place.
     pub(super) fn spent(&self) -> Option<Finding> {
         let flows = &self.facts.flows;
         let some = &flows[..flows.len().min(flows.len().div_ceil(10).max(16))];

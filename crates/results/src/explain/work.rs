@@ -1,4 +1,4 @@
-//! What the critical paths of jobs went to, and hosts that compute longer than others.
+//! Critical paths of jobs by kind of step, and hosts that compute longer than others.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use crate::human::Quantity;
 pub(super) const CRITICAL_COLUMNS: &[&str] = &["kind", "host", "time_ns", "lost_ns"];
 pub(super) const ACTIVITY_COLUMNS: &[&str] = &["host", "kind", "activity", "part", "start_ns", "finish_ns"];
 
-/// A host is slow whose computations take this much longer than those of others, in the mean.
+/// Mean excess over the computations of other hosts from which a host is slow.
 const SLOW: f64 = 0.08;
-/// Computations vary if the longest takes this much longer than the one in the middle, in the mean.
+/// Mean excess of the longest over the median computation from which computations vary.
 const VARIES: f64 = 0.1;
-/// Further slow hosts that are named.
+/// Largest number of further slow hosts that are named.
 const STRAGGLERS: usize = 3;
-/// Of the time of a job, from which share on a cause is worth a word.
+/// Share of the time of jobs from which a cause is mentioned.
 pub(super) const WORTH: f64 = 0.05;
 
-/// Sums over the critical paths of all jobs, nanoseconds.
+/// Sums over the critical paths of all jobs, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Paths {
     pub(super) computation_ns: f64,
     pub(super) messages_ns: f64,
-    /// Of the messages, time beyond that on an idle network.
+    /// Part of the messages' time beyond their time on an idle network.
     pub(super) lost_ns: f64,
     pub(super) wait_ns: f64,
 }
@@ -51,13 +51,13 @@ impl Paths {
     }
 }
 
-/// Something that made computations long: its share of the time of jobs, and words.
+/// A cause of long computations: its share of the time of jobs, and its description.
 pub(super) struct Slow {
     pub(super) share: f64,
     pub(super) words: String,
 }
 
-/// One computation of one host, by what it is of.
+/// Times of the hosts for the same computation, by its label and number.
 type Turns = BTreeMap<(String, String, usize), Vec<(u32, f64)>>;
 
 fn turns(activities: &Table) -> Turns {
@@ -80,7 +80,8 @@ fn turns(activities: &Table) -> Turns {
     turns
 }
 
-/// Hosts that are slower than others all the time, and computations that vary from one to the next. `name`: of a host.
+/// Finds hosts that are always slower than others, and computations that vary from one to the next. `name` returns
+/// the name of a host.
 pub(super) fn slow(
     activities: &Table,
     critical: &Table,
@@ -102,7 +103,7 @@ pub(super) fn slow(
     for (&host, ratios) in &ratios {
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / ratios.len() as f64;
-        // What chance does to one host is not there in each of its computations.
+        // Random variation affects single computations of a host, not all of them.
         if mean - 1.0 >= SLOW && variance.sqrt() < 0.7 * (mean - 1.0) {
             slow_hosts.push((host, mean));
         }
@@ -115,7 +116,7 @@ pub(super) fn slow(
     };
     slow_hosts.sort_by(|a, b| on_path(b.0).total_cmp(&on_path(a.0)).then(a.0.cmp(&b.0)));
     if let Some(&(host, mean)) = slow_hosts.first() {
-        // Of what slow hosts compute on the critical path, what others would not take.
+        // Time of slow hosts' computations on the critical path beyond that of other hosts.
         let beyond: f64 = slow_hosts.iter().map(|&(host, mean)| on_path(host) * (1.0 - 1.0 / mean)).sum();
         let others: Vec<String> = slow_hosts[1..]
             .iter()
@@ -139,7 +140,7 @@ pub(super) fn slow(
     found
 }
 
-/// Computations of which the longest is much longer than the one in the middle.
+/// Finds computations of which the longest takes much longer than the median.
 fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Slow> {
     let (mut most, mut middles) = (0.0, 0.0);
     for took in turns.values() {
@@ -163,7 +164,7 @@ fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Sl
     })
 }
 
-/// The lower one of two in the middle.
+/// Returns the median, the lower one of two.
 fn lower_middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get((values.len().max(1) - 1) / 2).copied().unwrap_or(f64::NAN)

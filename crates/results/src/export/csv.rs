@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::columns::{FLOWS, Get};
 use crate::records::RunResult;
 
-/// A head line and a line a flow. What is missing is empty.
+/// Writes a header line and one line a flow. Missing values are empty.
 pub fn flows_csv(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
     let labels: Vec<Vec<String>> = FLOWS
         .iter()
@@ -39,7 +39,8 @@ fn number(out: &mut impl Write, value: Option<impl std::fmt::Display>) -> io::Re
     value.map_or(Ok(()), |value| write!(out, "{value}"))
 }
 
-/// A text that may hold a comma, a quote or a line break. One that spreadsheets would take for a formula gets an apostrophe.
+/// Quotes a text that may contain a comma, a quote or a line break. A text that spreadsheets would take for a formula
+/// gets an apostrophe.
 fn quoted(text: &str) -> String {
     let plain = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains([',', '"', '\n', '\r']) {

@@ -1,4 +1,5 @@
-//! `fct.txt` as simulators of the ns-3 RDMA family write it: a line a finished flow, in order of finishing.
+//! Export of `fct.txt` in the format of simulators of the ns-3 RDMA family: one line a finished flow, in order of
+//! finishing.
 //!
 //! `source destination source_port destination_port bytes start_ns fct_ns standalone_fct_ns`, separated by blanks.
 
@@ -7,32 +8,33 @@ use std::io::{self, Write};
 
 use crate::records::RunResult;
 
-/// How hosts are written.
+/// Format of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FctFormat {
-    /// As addresses in eight hexadecimal digits, 11.x.y.1 with x and y from the host's number: HPCC.
+    /// Addresses in eight hexadecimal digits, 11.x.y.1 with x and y from the host's number: HPCC.
     #[default]
     Hpcc,
-    /// As numbers: ConWeave.
+    /// Numbers: ConWeave.
     ConWeave,
 }
 
-/// Where the time of a flow ends.
+/// Event at which the time of a flow ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FctEnd {
-    /// When the receiver has the last byte; the standalone time is that of the same on an idle network.
+    /// The receiver has the last byte. The standalone time ends likewise, on an idle network.
     #[default]
     Delivered,
-    /// When the sender has the last acknowledgement, as in these simulators; the standalone time has its way back.
+    /// The sender has the last acknowledgement, as in these simulators. The standalone time includes the
+    /// acknowledgement.
     Acknowledged,
 }
 
-/// These simulators number ports from here, one more for each flow of a pair of hosts.
+/// First port number in these simulators. Each further flow of a pair of hosts takes the next one.
 const FIRST_PORT: u32 = 10_000;
 const DESTINATION_PORT: u32 = 100;
 
-/// Writes the flows of `run` that have come to that end. The standalone time is ours: that of the same flow on an idle
-/// network. Times are rounded to nanoseconds.
+/// Writes the flows of `run` that have reached `end`. The standalone time is pathweave's: that of the same flow on an
+/// idle network. Times are rounded to nanoseconds.
 pub fn fct(run: &RunResult, format: FctFormat, end: FctEnd, out: &mut impl Write) -> io::Result<()> {
     let times = |flow: &crate::FlowRecord| match end {
         FctEnd::Delivered => Some((flow.finish_ps?, flow.ideal_fct_ps)),
@@ -40,7 +42,7 @@ pub fn fct(run: &RunResult, format: FctFormat, end: FctEnd, out: &mut impl Write
     };
     let mut flows: Vec<_> = run.flows.iter().filter_map(|flow| Some((times(flow)?, flow))).collect();
     let mut of_pair: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    // Ports follow the order of starting, as flows are numbered.
+    // Ports follow the order of starts, as the numbers of flows do.
     let port = |flow: &crate::FlowRecord, of_pair: &mut BTreeMap<(u32, u32), u32>| {
         let count = of_pair.entry((flow.src_host, flow.dst_host)).or_default();
         *count += 1;
@@ -87,7 +89,7 @@ mod tests {
             size_bytes: 5_000,
             start_ps,
             finish_ps,
-            // The last acknowledgement comes 3 ns after the last byte, and on an idle network 1 ns after it.
+            // The last acknowledgement arrives 3 ns after the last byte, and 1 ns after it on an idle network.
             acked_ps: finish_ps.map(|ps| ps + 3_000),
             ideal_fct_ps: 1_499,
             ideal_acked_ps: Some(2_499),

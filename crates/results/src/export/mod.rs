@@ -1,4 +1,4 @@
-//! A run's records in formats of others, for the scripts and viewers people have.
+//! Export of a run's records in formats of other tools, for existing scripts and viewers.
 
 mod csv;
 mod fct;

@@ -1,8 +1,9 @@
-//! A timeline that ui.perfetto.dev and chrome://tracing open: JSON of trace events, times in microseconds.
+//! Timeline for ui.perfetto.dev and chrome://tracing: JSON of trace events, times in microseconds.
 //!
-//! A row group each for ranks (what each host computed and communicated, where the workload has a word for it), jobs, their
-//! critical paths, flows (by sending host), queues (by link, as counters) and pauses (by link); faults, drops,
-//! retransmissions and timeouts as instants. Of a large run the messages that are part of what ranks did are left out.
+//! There is one row group each for ranks (computation and communication of each host, if the workload labels them),
+//! jobs, critical paths, flows (by sending host), queues (by link, as counters) and pauses (by link). Faults, drops,
+//! retransmissions and timeouts are instants. In a large run, messages that belong to activities of ranks are left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ use crate::events::{DropReason, EventKind, EventRecord};
 use crate::records::{FlowRecord, RunResult};
 use crate::series::SeriesKind;
 
-/// Row groups, in the order they are shown.
+/// Row groups. Their order on the page is set in [`perfetto`].
 const JOBS: u32 = 1;
 const FLOWS: u32 = 2;
 const QUEUES: u32 = 3;
@@ -23,16 +24,17 @@ const PAUSES: u32 = 4;
 const EVENTS: u32 = 5;
 const RANKS: u32 = 6;
 const CRITICAL: u32 = 7;
-/// Flows from which on those that are part of what ranks did are left out: viewers take no more bars.
+/// Number of flows from which those that belong to activities of ranks are left out, because viewers cannot show more
+/// bars.
 const MANY_FLOWS: usize = 20_000;
 
-/// The number of a row of a group. Perfetto knows threads by their number alone, whatever their process, and takes 0 for
-/// the idle thread of the machine; so each row has a number of its own.
+/// Returns the number of a row of a group. Perfetto identifies threads by number alone, whatever their process, and
+/// treats 0 as the idle thread of the machine. Each row therefore has a unique number above 0.
 fn row(group: u32, number: u32) -> u32 {
     group << 28 | (number + 1)
 }
 
-/// A trace event. Fields are those of the format.
+/// A trace event. The fields are those of the format.
 #[derive(Serialize)]
 struct Item<'a> {
     ph: &'a str,
@@ -43,7 +45,7 @@ struct Item<'a> {
     ts: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cat: Option<&'a str>,
-    /// Slices that belong together; they may overlap others of the row.
+    /// Identifies the slices that belong together. They may overlap others of the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +59,7 @@ struct Writer<'a, W> {
     first: bool,
 }
 
-/// Writes the timeline of `run`. What did not end, ends with the run.
+/// Writes the timeline of `run`. Open slices end with the run.
 pub fn perfetto(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     let mut writer = Writer { out, first: true };
@@ -98,7 +100,7 @@ fn meta(name: &str, pid: u32, tid: u32, args: Value) -> Item<'_> {
     Item { ph: "M", name, pid, tid, ts: None, cat: None, id: None, s: None, args }
 }
 
-/// Microseconds; three digits of nanoseconds and three of picoseconds.
+/// Returns microseconds, with three digits of nanoseconds and three of picoseconds.
 fn us(ps: u64) -> Value {
     json!(ps as f64 / 1e6)
 }
@@ -112,7 +114,7 @@ impl<W: Write> Writer<'_, W> {
         serde_json::to_writer(&mut *self.out, item).map_err(io::Error::from)
     }
 
-    /// A slice that may overlap others.
+    /// Writes a slice that may overlap others.
     fn slice(
         &mut self,
         (pid, tid): (u32, u32),
@@ -152,7 +154,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// A row a host: computations, and its parts in collectives and exchanges.
+    /// Writes one row a host: computations, and its parts in collectives and exchanges.
     fn ranks(&mut self, run: &RunResult) -> io::Result<()> {
         let hosts: BTreeSet<u32> = run.activities.iter().map(|activity| activity.host).collect();
         for host in hosts {
@@ -179,7 +181,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// A row a job: what it waited for.
+    /// Writes one row a job: its critical path.
     fn critical(&mut self, run: &RunResult) -> io::Result<()> {
         let mut named = None;
         for (step, id) in run.critical.iter().zip(0..) {
@@ -219,8 +221,8 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// Links that ever had a queue. A counter keeps its value until the next one, so a queue that has drained is zero at
-    /// the next instant that was sampled.
+    /// Writes the links that ever had a queue. A counter keeps its value until the next one, so a drained queue is
+    /// written as zero at the next sampled instant.
     fn queues(&mut self, run: &RunResult) -> io::Result<()> {
         let mut filled: BTreeSet<u32> = BTreeSet::new();
         for instant in run.series.chunk_by(|a, b| a.time_ps == b.time_ps) {
@@ -337,7 +339,7 @@ mod tests {
     use super::*;
     use crate::series::SeriesSample;
 
-    /// What the importer of ui.perfetto.dev asks for, and drops events or mixes up rows without.
+    /// Checks rules of the importer of ui.perfetto.dev, which drops events or mixes up rows if they are violated.
     fn check_rules(all: &[Value]) {
         let mut open = BTreeMap::new();
         let mut process_of = BTreeMap::new();
@@ -410,11 +412,11 @@ mod tests {
         let (begins, ends) = (of("b"), of("e"));
         assert_eq!((begins.len(), ends.len()), (3, 3));
         assert_eq!((begins[0]["ts"].as_f64(), ends[0]["ts"].as_f64()), (Some(1.0), Some(2.000001)));
-        // The pause of class 1 ended, that of class 2 lasted to the end.
+        // The pause of class 1 ended; that of class 2 lasted to the end.
         assert_eq!((begins[1]["args"]["class"].as_f64(), ends[1]["ts"].as_f64()), (Some(1.0), Some(3.0)));
         assert_eq!((begins[2]["args"]["class"].as_f64(), ends[2]["ts"].as_f64()), (Some(2.0), Some(9.0)));
         assert!(begins.iter().zip(&ends).all(|(b, e)| b["id"] == e["id"] && b["cat"] == e["cat"]));
-        // A queue that was always empty is left out; one that has drained is said to be empty, once.
+        // A queue that was always empty is left out. A queue that has drained is written as empty once.
         let counter = |item: &&Value| (item["ts"].as_f64().unwrap(), item["args"]["bytes"].as_f64().unwrap());
         assert_eq!(of("C").iter().map(counter).collect::<Vec<_>>(), [(5.0, 9.0), (6.0, 8.0), (7.0, 0.0)]);
         assert_eq!(of("i")[0]["name"], "drop");

@@ -1,4 +1,4 @@
-//! Flows that have arrived over time, or flows that are slower than a slowdown: a curve a scheme.
+//! Curves of schemes: the number of flows that have arrived over time, or the share of flows slower than a slowdown.
 
 use super::situation::Situation;
 use super::verdict::Measure;
@@ -13,14 +13,14 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 46.0;
-/// Half of a label of the horizontal axis, at most.
+/// Half of the widest label of the horizontal axis.
 const HALF_LABEL: f64 = 28.0;
-/// Points of a curve.
+/// Number of points of a curve.
 const POINTS: usize = 160;
-/// Shares of flows below this are not drawn.
+/// Smallest share of flows that is drawn.
 const LEAST: f64 = 1e-4;
 
-/// One axis: what is at its ends, and how values between them lie.
+/// An axis: its ends, and its scale between them.
 #[derive(Clone, Copy)]
 struct Axis {
     from: f64,
@@ -29,13 +29,13 @@ struct Axis {
 }
 
 impl Axis {
-    /// 0 to 1.
+    /// Returns the position of a value on the axis, from 0 to 1.
     fn at(self, value: f64) -> f64 {
         let of = |v: f64| if self.log { v.max(1e-300).log10() } else { v };
         ((of(value) - of(self.from)) / (of(self.to) - of(self.from)).max(1e-12)).clamp(0.0, 1.0)
     }
 
-    /// Some 5 round values.
+    /// Returns about 5 round values.
     fn ticks(self) -> Vec<f64> {
         if self.log {
             let decades = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
@@ -47,7 +47,7 @@ impl Axis {
     }
 }
 
-/// The picture, with colours by run; nothing where no flow of any run finished.
+/// Draws the curves with colours by run, or returns `None` if no flow of any run finished.
 pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> Option<String> {
     let curves: Vec<Vec<(f64, f64)>> = situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
     let all = || curves.iter().flatten();
@@ -80,7 +80,7 @@ pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]
             Measure::Completion => Quantity::TimeNs.in_short(tick),
             Measure::TailSlowdown => format!("{tick}"),
         };
-        // A label of the right end would leave the picture.
+        // A label at the right end would exceed the picture.
         let (at, anchor) = if at > WIDTH - HALF_LABEL { (WIDTH - 1.0, "end") } else { (at, "middle") };
         out += &text(at, TOP + high + 16.0, anchor, &label);
     }
@@ -105,7 +105,7 @@ pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]
         for (u, v) in points.iter().map(|&point| place(point)) {
             line += &match (line.is_empty(), measure) {
                 (true, _) => format!("M{u:.1} {v:.1}"),
-                // Between two arrivals nothing arrives.
+                // No flow arrives between two arrivals.
                 (false, Measure::Completion) => format!("H{u:.1}V{v:.1}"),
                 (false, Measure::TailSlowdown) => format!("L{u:.1} {v:.1}"),
             };
@@ -121,7 +121,7 @@ fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
-/// Points of the curve of a run: value and share.
+/// Returns the points of the curve of a run: value and share.
 fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
     let figures = run.figures();
     let flows = figures.foreground();
@@ -133,7 +133,7 @@ fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
             let shown = shown.map(|(instant_ps, arrived)| (ns(instant_ps), arrived as f64 / count));
             std::iter::once((0.0, 0.0)).chain(shown).collect()
         }
-        // Ranks close in on the slowest.
+        // Ranks become denser towards the slowest.
         Measure::TailSlowdown => {
             let mut values = values(&flows, Finished::slowdown);
             values.sort_unstable_by(f64::total_cmp);
@@ -178,7 +178,7 @@ mod tests {
             curve(&run, Measure::Completion),
             [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]
         );
-        // All are at least as slow as the fastest, a quarter is as slow as the slowest.
+        // All flows are at least as slow as the fastest, and a quarter is as slow as the slowest.
         assert_eq!(curve(&run, Measure::TailSlowdown), [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (4.0, 0.25)]);
     }
 

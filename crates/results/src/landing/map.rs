@@ -1,4 +1,4 @@
-//! The topology, coloured by what its links carry more or less under one scheme than under another.
+//! Drawing of the topology, coloured by the difference in bytes that links carry under two schemes.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;
 const ROW: f64 = 104.0;
 const TOP: f64 = 24.0;
-/// Links, or bundles of links, of which each has a line. Of more links than this, those between two blocks are a line.
+/// Largest number of links with a line each. With more links, all links between two blocks are one line.
 const MOST: usize = 1_500;
-/// Lines that say in a tooltip what they carry.
+/// Number of lines with a tooltip.
 const EXPLAINED: usize = 60;
 
-/// The picture; nothing where the two runs are not of one topology, or no link differs.
+/// Draws the difference. `None` if the two runs have different topologies, or if no link differs.
 pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     if base.links.len() != other.links.len() || base.nodes != other.nodes {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     let places = places(&sketch);
     let names = (&base.info.name, &other.info.name);
     let mut out = opened(&places, &format!("What links carry under {} and under {}", names.0, names.1));
-    // What differs most on top.
+    // The largest differences are drawn on top.
     out.extend(differences.iter().enumerate().rev().map(|(rank, &(line, difference))| {
         let strength = (difference.unsigned_abs() as f64 / scale as f64).sqrt();
         let class = if difference > 0 { "more" } else { "less" };
@@ -50,7 +50,7 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     Some(out + &format!("</svg>{}{}", key(names.1, names.0, &most), sketch.note()))
 }
 
-/// How busy the links of one run were; nothing where it has none.
+/// Draws the utilisation of the links of one run, or returns `None` if it has no links.
 pub(super) fn of_one(run: &RunResult) -> Option<String> {
     let sketch = Sketch::of(run);
     let share = |link: usize| run.links[link].utilisation(run.info.simulated_ps);
@@ -93,12 +93,12 @@ fn carried(run: &RunResult, link: usize) -> f64 {
     run.links[link].tx_bytes as f64
 }
 
-/// What is drawn: ends and the lines between them. Of a large fabric these are blocks and all links from one to another.
+/// Ends and lines to draw. In a large fabric these are blocks, and all links from one block to another.
 struct Sketch {
     /// Name and tier of each end.
     ends: Vec<(String, u8)>,
     lines: Vec<Line>,
-    /// How many links the lines stand for, where they are blocks.
+    /// Number of links behind the lines, if ends are blocks.
     links: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ struct Line {
 }
 
 impl Sketch {
-    /// Links between switches; a fabric of one switch has nothing else than links of hosts.
+    /// Creates the sketch of the links between switches. A fabric of one switch has only links of hosts.
     fn of(run: &RunResult) -> Sketch {
         let drawn = drawn(run);
         if drawn.len() <= MOST {
@@ -139,7 +139,7 @@ impl Sketch {
         }
     }
 
-    /// The value of the one link, or the mean and the largest of several.
+    /// Formats the value of one link, or the mean and the largest of several.
     fn said(&self, line: &Line, quantity: Quantity, value: impl Fn(usize) -> f64) -> String {
         let most = line.links.iter().map(|&link| value(link)).fold(0.0, f64::max);
         if line.links.len() == 1 {
@@ -161,7 +161,7 @@ impl Sketch {
     }
 }
 
-/// Links between switches, rising; a fabric of one switch has nothing else than links of hosts.
+/// Returns the links between switches in ascending order. A fabric of one switch has only links of hosts.
 fn drawn(run: &RunResult) -> Vec<usize> {
     let between_switches = |link: &LinkTotals| {
         [link.from_node, link.to_node].iter().all(|&n| run.nodes[n as usize].kind != NodeKind::Host)
@@ -179,7 +179,8 @@ fn key(name: &str, base: &str, most: &str) -> String {
     )
 }
 
-/// Bytes that the busiest link of each line carries more under `other`, the lines that differ most first.
+/// Returns for each line the additional bytes of its busiest link under `other`. The lines that differ most come
+/// first.
 fn differences(base: &RunResult, other: &RunResult, sketch: &Sketch) -> Vec<(usize, i64)> {
     let most = |run: &RunResult, line: &Line| {
         let most = line.links.iter().map(|&link| run.links[link].tx_bytes).max().unwrap_or(0);
@@ -195,17 +196,17 @@ struct Places {
     at: BTreeMap<u32, (f64, f64)>,
     rows: usize,
     radius: f64,
-    /// Texts with their heights.
+    /// Texts with their vertical positions.
     names: Vec<(String, f64)>,
 }
 
 impl Places {
-    /// The half of a line beside the end that it leaves; `strength` is 0 to 1.
+    /// Draws the half of a line beside the end that it leaves. `strength` is 0 to 1.
     fn line(&self, line: &Line, class: &str, strength: f64, words: Option<&str>) -> String {
         let (Some(from), Some(to)) = (self.at.get(&line.from), self.at.get(&line.to)) else {
             return String::new();
         };
-        // Lines within a row bow out below it; those within a block are loops.
+        // Lines within a row are bent below it, and lines within a block are loops.
         let bow = match line.from == line.to {
             true => 10.0,
             false if from.1 == to.1 => (from.0 - to.0).abs().min(160.0) / 4.0,
@@ -224,7 +225,7 @@ impl Places {
         )
     }
 
-    /// The nodes and the names of the tiers.
+    /// Draws the nodes and the names of the tiers.
     fn nodes(&self) -> String {
         let circle = |(x, y): &(f64, f64)| {
             format!("<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", self.radius)
@@ -234,7 +235,7 @@ impl Places {
     }
 }
 
-/// The ends of the lines in rows, the highest tier on top.
+/// Places the ends of the lines in rows, the highest tier on top.
 fn places(sketch: &Sketch) -> Places {
     let mut tiers: BTreeMap<std::cmp::Reverse<u8>, Vec<u32>> = BTreeMap::new();
     let mut ends: Vec<u32> = sketch.lines.iter().flat_map(|line| [line.from, line.to]).collect();
@@ -253,7 +254,7 @@ fn places(sketch: &Sketch) -> Places {
     };
     for (row, (tier, members)) in tiers.into_iter().enumerate() {
         let (y, room) = (TOP + row as f64 * ROW, (WIDTH - 2.0 * LEFT) / members.len() as f64);
-        // As reports name them.
+        // The same names as in reports.
         let what = if sketch.links.is_some() { " blocks" } else { "" };
         places.names.push((format!("tier {} ({}{what})", tier.0, members.len()), y - 10.0));
         for (i, end) in members.into_iter().enumerate() {
@@ -320,7 +321,7 @@ mod tests {
         assert!(of_one(&RunResult::default()).is_none());
     }
 
-    /// 60 switches below 30, each with a link to each, both ways: 3,600 links.
+    /// 60 switches below 30, each joined to each in both directions: 3,600 links.
     #[test]
     fn a_large_fabric_is_drawn_in_blocks_and_says_so() {
         let wide = |name: &str, hot: u64| {
@@ -347,7 +348,7 @@ mod tests {
         };
         let (a, b) = (wide("a", 900), wide("b", 100));
         let svg = svg(&a, &b).unwrap();
-        // 16 blocks below 15 or 16, both ways.
+        // 16 blocks below 16, in both directions.
         assert_eq!(svg.matches("<path").count(), 2 * 16 * 16);
         assert!(svg.contains("Aggregated") && svg.contains("3,600 links in 512"), "{svg}");
         assert!(svg.contains("s0 to s2 to s60, 3 links: mean 366.7 B, busiest 900.0 B under a, mean 100.0 B, busiest 100.0 B under b"), "{svg}");

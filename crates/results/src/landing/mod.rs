@@ -1,6 +1,6 @@
-//! A page that leads to the reports of several comparisons: what came out of each, in a sentence, and pictures of it.
+//! A page that leads to the reports of several comparisons: the result of each in a sentence, with pictures.
 //!
-//! Everything on it is drawn here, as SVG in the colours of the report, so that the page is small and needs no script.
+//! All pictures are drawn here, as SVG in the colours of the report, so that the page is small and needs no script.
 
 mod curve;
 mod map;

@@ -1,4 +1,4 @@
-//! The page: a tile a situation, then a card a situation.
+//! The page: first one tile a situation, then one card a situation.
 
 use super::situation::Situation;
 use super::verdict::{Measure, Verdict};
@@ -8,13 +8,13 @@ use crate::records::RunResult;
 use crate::template::{escape, fill, plain_page};
 
 const PAGE: &str = include_str!("page.html");
-/// What only this page has.
+/// Style that only this page has.
 const STYLE: &str = include_str!("page.css");
 
-/// The page on `situations`.
+/// Returns the page for `situations`.
 ///
 /// # Panics
-/// If a situation has no runs.
+/// Panics if a situation has no runs.
 pub fn html(heading: &str, says: &str, situations: &[Situation<'_>]) -> String {
     let verdicts: Vec<Verdict> = situations.iter().map(Verdict::of).collect();
     let names = names(situations);
@@ -34,7 +34,7 @@ pub fn html(heading: &str, says: &str, situations: &[Situation<'_>]) -> String {
     plain_page("pathweave", STYLE, &body)
 }
 
-/// Names of schemes in the order of their first appearance.
+/// Returns the names of schemes in the order of their first appearance.
 fn names<'a>(situations: &[Situation<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (run, _) in situations.iter().flat_map(|situation| &situation.runs) {
@@ -45,7 +45,7 @@ fn names<'a>(situations: &[Situation<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// How much better the best is than the first, at a glance.
+/// Draws a tile: the gain of the best scheme over the first.
 fn tile(number: usize, situation: &Situation<'_>, verdict: &Verdict) -> String {
     let name = |run: usize| escape(&verdict.standing[run].0);
     let (gain, below) = match (verdict.best, verdict.gain()) {
@@ -67,7 +67,7 @@ fn card(number: usize, situation: &Situation<'_>, verdict: &Verdict, names: &[&s
     let of_page = scheme_colours(names);
     let colour = |name: &str| names.iter().position(|known| *known == name).map_or(0, |at| of_page[at]);
     let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
-    // Where the first is best, the last one beside it: there is something to see, too.
+    // If the first scheme is best, it is compared with the last.
     let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let map = difference(situation.runs[0].0, situation.runs[shown].0);
     format!(
@@ -84,7 +84,7 @@ fn card(number: usize, situation: &Situation<'_>, verdict: &Verdict, names: &[&s
     )
 }
 
-/// The first run and the one to show beside it, on the topology; nothing where they are of two topologies.
+/// Draws the traffic of two runs on the topology; empty if they have different topologies.
 fn difference(base: &RunResult, other: &RunResult) -> String {
     map::svg(base, other).map_or(String::new(), |svg| {
         let (first, other) = (escape(&base.info.name), escape(&other.info.name));
@@ -102,11 +102,11 @@ fn curves(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> Str
     format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
 }
 
-/// The first screen of a comparison: who is best, and in pictures by how much and why. Colours are those of the page's
-/// other curves.
+/// Returns the first screen of a comparison: the best scheme in words, and pictures of its advantage. Colours are
+/// those of the other curves of the page.
 ///
 /// # Panics
-/// If the situation has no runs.
+/// Panics if the situation has no runs.
 pub(crate) fn in_brief(situation: &Situation<'_>) -> (String, String) {
     let verdict = Verdict::of(situation);
     let names: Vec<&str> = situation.runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
@@ -121,7 +121,7 @@ pub(crate) fn in_brief(situation: &Situation<'_>) -> (String, String) {
     (format!("{}.", escape(&verdict.words())), panes)
 }
 
-/// The colour of a run that is alone: that of its scheme, where it has one.
+/// Returns the colour of a single run: that of its scheme, if it has one.
 pub(crate) fn colour_of_run(run: &RunResult) -> usize {
     match run.info.schemes.as_slice() {
         [scheme] => scheme_colours(&[scheme])[0],
@@ -129,7 +129,7 @@ pub(crate) fn colour_of_run(run: &RunResult) -> usize {
     }
 }
 
-/// Two pictures of one run: how slow its flows were, and what its links carried.
+/// Draws two pictures of one run: the slowdowns of its flows, and the utilisation of its links.
 pub(crate) fn of_run(situation: &Situation<'_>) -> String {
     let run = situation.runs[0].0;
     let mut out = String::new();
@@ -142,7 +142,7 @@ pub(crate) fn of_run(situation: &Situation<'_>) -> String {
     out
 }
 
-/// A bar a scheme; the key of the curves, too.
+/// Draws one bar a scheme, which also serves as legend of the curves.
 fn bars(verdict: &Verdict, colours: &[usize]) -> String {
     let most = verdict.standing.iter().filter_map(|(_, figure)| *figure).fold(0.0, f64::max);
     let mut out =

@@ -1,17 +1,17 @@
-//! What is compared.
+//! A situation: the unit of comparison.
 
 use crate::records::RunResult;
 use crate::summary::Summary;
 
-/// One scenario under several schemes, the first of which is what others are compared with.
+/// One scenario under several schemes, the first of which is the baseline.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
-    /// What it is called.
+    /// Title of the situation.
     pub title: &'a str,
-    /// What happens in it; may be empty.
+    /// Description of the events in it; may be empty.
     pub says: &'a str,
-    /// Where its report lies, from the page.
+    /// Path of its report, relative to the page.
     pub report: String,
-    /// The runs, named after their schemes. At least one.
+    /// Runs, named after their schemes. At least one.
     pub runs: Vec<(&'a RunResult, &'a Summary)>,
 }

@@ -1,4 +1,4 @@
-//! Who is best in a situation, by how much, and who loses: in words that follow from the runs.
+//! Verdict on a situation, in words derived from the runs: the best scheme, its advantage, and the schemes that lose.
 
 use super::situation::Situation;
 use crate::figures::values;
@@ -6,20 +6,20 @@ use crate::human::Quantity;
 use crate::records::RunResult;
 use crate::summary::Summary;
 
-/// Figures that differ by less, as a ratio, are level.
+/// Relative difference below which figures are level.
 const LEVEL: f64 = 0.005;
 
-/// What schemes are compared by. Less is better.
+/// Figure by which schemes are compared. Lower is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
-    /// When the last job is complete, nanoseconds. Of traffic that is given at the start.
+    /// Time at which the last job is complete, in nanoseconds. For traffic that is given at the start.
     Completion,
-    /// The slowdown that one flow in a hundred exceeds. Of flows that arrive over time.
+    /// Slowdown that one flow in a hundred exceeds. For flows that arrive over time.
     TailSlowdown,
 }
 
 impl Measure {
-    /// Jobs where there are any.
+    /// Returns the measure of a situation: completion if every run has jobs.
     pub(super) fn of(situation: &Situation<'_>) -> Measure {
         let jobs = situation.runs.iter().all(|(_, summary)| summary.jobs.count > 0);
         if jobs { Measure::Completion } else { Measure::TailSlowdown }
@@ -32,7 +32,7 @@ impl Measure {
         }
     }
 
-    /// What its bars and curves are of.
+    /// Returns the title of the bars and curves.
     pub(super) fn title(self) -> &'static str {
         match self {
             Measure::Completion => "Time until everything has arrived",
@@ -52,15 +52,15 @@ impl Measure {
     }
 }
 
-/// How the schemes of a situation did.
+/// Results of the schemes of a situation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
     pub(super) measure: Measure,
-    /// Name and figure of each run, in their order; no figure where flows did not finish.
+    /// Name and figure of each run, in their order. The figure is `None` if flows did not finish.
     pub(super) standing: Vec<(String, Option<f64>)>,
-    /// The run with the best figure.
+    /// Run with the best figure.
     pub(super) best: Option<usize>,
-    /// Runs whose slowdowns are over longer idle times than those of others.
+    /// Runs whose slowdowns are relative to longer idle times than those of others.
     slower_idle: Vec<String>,
 }
 
@@ -80,13 +80,13 @@ impl Verdict {
         Verdict { measure, standing, best, slower_idle: Vec::new() }
     }
 
-    /// The figure of the first run over the best one.
+    /// Returns the ratio of the first run's figure to the best one.
     pub(super) fn gain(&self) -> Option<f64> {
         let best = self.standing[self.best?].1?;
         self.standing[0].1.map(|base| base / best.max(f64::MIN_POSITIVE))
     }
 
-    /// Without a title and a full stop.
+    /// Returns the verdict in words, without a title and a full stop.
     pub(super) fn words(&self) -> String {
         let (base_name, base) = (&self.standing[0].0, self.standing[0].1);
         let Some((best, figure)) = self.best.and_then(|i| Some((i, self.standing[i].1?))) else {
@@ -151,7 +151,7 @@ impl Verdict {
     }
 }
 
-/// "+4 %", or "2.4x" from twice on.
+/// Formats a ratio as "+4 %", or as "2.4x" from a factor of two on.
 fn more(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     match percent {
@@ -161,7 +161,7 @@ fn more(ratio: f64) -> String {
     }
 }
 
-/// "a, b and c".
+/// Formats a list as "a, b and c".
 fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -170,8 +170,9 @@ fn list(names: &[String]) -> String {
     }
 }
 
-/// Runs whose flows take longer on an idle network than the same flows of another run: a message of theirs takes one path where
-/// there are several. Nothing where a flow is unfinished, for then other flows are measured.
+/// Returns the runs whose flows take longer on an idle network than the same flows of another run, because their
+/// messages take only one of several paths. Empty if a flow is unfinished, because the runs then measure different
+/// flows.
 fn slower_idle(runs: &[&RunResult]) -> Vec<String> {
     let idle = |run: &RunResult| {
         let figures = run.figures();
@@ -196,16 +197,17 @@ fn idle_times(slower: &[String]) -> String {
     )
 }
 
-/// A line for the table of a comparison whose slowdowns are over unlike idle times; empty where they are alike.
+/// Returns a note for the table of a comparison in which slowdowns have different idle times; empty if they agree.
 pub fn unlike_idle_times(runs: &[&RunResult]) -> String {
     let slower = slower_idle(runs);
     if slower.is_empty() { String::new() } else { format!("Note: {}.\n", idle_times(&slower)) }
 }
 
-/// What came out, as one sentence: who is best and by how much, who follows, and who loses to the first scheme.
+/// Returns the result in one sentence: the best scheme and its advantage, the next ones, and those that lose to the
+/// first.
 ///
 /// # Panics
-/// If the situation has no runs.
+/// Panics if the situation has no runs.
 pub fn sentence(situation: &Situation<'_>) -> String {
     format!("{}: {}.", situation.title, Verdict::of(situation).words())
 }

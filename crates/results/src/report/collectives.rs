@@ -1,4 +1,4 @@
-//! Collectives, and the critical path of the longest jobs.
+//! Collectives, and the critical paths of the longest jobs.
 
 use serde::Serialize;
 
@@ -10,12 +10,12 @@ use crate::exposure::IterationSummary;
 use crate::human::ns;
 use crate::records::RunResult;
 
-/// Collectives, those that were exposed longest first; a list a figure.
+/// Collectives with the longest exposure, one list a figure.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Collectives {
-    /// Of how many.
+    /// Number of collectives in the run.
     of: usize,
-    /// "DP all-reduce".
+    /// Operation and ranks: "DP all-reduce".
     kind: Vec<String>,
     layer: Vec<String>,
     job: Vec<Option<u32>>,
@@ -24,21 +24,21 @@ pub(super) struct Collectives {
     bus_bandwidth_bps: Vec<Option<f64>>,
     start_ns: Vec<f64>,
     finish_ns: Vec<Option<f64>>,
-    /// From the begin of the first rank to that of the last.
+    /// Time from the begin of the first rank to that of the last.
     spread_ns: Vec<f64>,
     exposed_ns: Vec<f64>,
     last_to_start: Vec<String>,
     slowest_flow: Vec<Option<u32>>,
 }
 
-/// The collectives of a run, those that were exposed longest first.
+/// Returns the collectives of a run, the longest exposure first.
 pub(super) fn by_exposure(run: &RunResult) -> Vec<CollectiveRecord> {
     let mut all = collectives(run);
     all.sort_by_key(|c| (std::cmp::Reverse(c.exposed_ps), c.collective));
     all
 }
 
-/// The first of them, as many as there is room for.
+/// Returns the first collectives within the budget.
 pub(super) fn of_run(run: &RunResult, all: &[CollectiveRecord], budget: &Budget) -> Collectives {
     let mut out = Collectives { of: all.len(), ..Collectives::default() };
     let label = |c: &CollectiveRecord| &run.labels[c.label as usize];
@@ -67,9 +67,9 @@ pub(super) fn of_run(run: &RunResult, all: &[CollectiveRecord], budget: &Budget)
 pub(super) struct Step {
     job: u32,
     kind: StepKind,
-    /// "all-reduce, bucket 3".
+    /// Activity and part: "all-reduce, bucket 3".
     words: String,
-    /// What decides its colour: "DP all-reduce".
+    /// Operation that determines the colour: "DP all-reduce".
     activity: String,
     host: u32,
     peer_host: Option<u32>,
@@ -78,7 +78,8 @@ pub(super) struct Step {
     finish_ns: f64,
 }
 
-/// The critical paths of the jobs of `iterations`: of each the longest steps, as many as there is room for, in their order.
+/// Returns the critical paths of the jobs of `iterations`: the longest steps of each within the budget, in their
+/// order.
 pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget: &Budget) -> Vec<Step> {
     let each = budget.steps / iterations.len().max(1);
     let mut out = Vec::new();

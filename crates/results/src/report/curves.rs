@@ -1,4 +1,4 @@
-//! Distributions of what flows did, as exact quantiles.
+//! Distributions of figures of flows, as exact quantiles.
 
 use serde::Serialize;
 
@@ -7,12 +7,12 @@ use crate::figures::{Finished, FlowFigures, OfGroup, degrees, values};
 use crate::human::Quantity;
 use crate::records::RunResult;
 
-/// A figure of a flow whose distribution is drawn.
+/// A figure of flows whose distribution is drawn.
 struct Measure {
     name: &'static str,
     title: &'static str,
     quantity: Quantity,
-    /// Of some groups of flows.
+    /// Returns the values for some groups of flows.
     values: fn(&[&OfGroup]) -> Vec<f64>,
 }
 
@@ -48,17 +48,18 @@ const MEASURES: [Measure; 4] = [
 pub(super) struct Cdf {
     /// Workload group; empty for all flows.
     group: String,
-    /// What is distributed.
+    /// Name of the distributed figure.
     measure: &'static str,
     title: &'static str,
     quantity: Quantity,
-    /// Values, rising.
+    /// Values in ascending order.
     value: Vec<f64>,
-    /// Fraction of the flows that have at most that.
+    /// Fraction of the flows with at most that value.
     fraction: Vec<f64>,
 }
 
-/// Of all flows, or those of the foreground where there is a background, and of each group where there are several.
+/// Returns the distributions for all flows, or for those of the foreground if there is a background. With several
+/// groups, also for each group.
 pub(super) fn cdfs(run: &RunResult, figures: &FlowFigures, budget: &Budget) -> Vec<Cdf> {
     let mut out = Vec::new();
     for measure in &MEASURES {
@@ -87,15 +88,15 @@ fn cdf(measure: &Measure, group: String, flows: &[&OfGroup], points: usize) -> C
     }
 }
 
-/// Ranks (from 1) to show of `n` sorted values: half spread evenly, half closing in on the tail, and always the
-/// first, the last and those of the percentiles a summary names. What is shown is exact, however much is left out.
+/// Returns the ranks (from 1) to show of `n` sorted values: half of them evenly spaced, half denser towards the tail.
+/// The first, the last, and the percentiles named in summaries are always included. Each value shown is exact.
 fn ranks(n: usize, points: usize) -> Vec<usize> {
     if n <= points {
         return (1..=n).collect();
     }
     let half = points / 2;
     let mut ranks: Vec<usize> = (0..half).map(|i| 1 + i * (n - 1) / (half - 1)).collect();
-    // n - n^(1 - i/half) runs from 0 to n - 1, ever more slowly.
+    // n - n^(1 - i/half) increases from 0 to n - 1 in ever smaller steps.
     let tail = (0..half).map(|i| n as f64 - (n as f64).powf(1.0 - (i + 1) as f64 / half as f64));
     ranks.extend(tail.map(|r| (r as usize).clamp(1, n)));
     ranks.extend([500, 950, 990, 999].map(|per_mille| (n * per_mille).div_ceil(1_000)));

@@ -1,5 +1,5 @@
-//! Links and what they carried, where they are: each link of a small topology; of a large one blocks of nodes with the links
-//! between them, and matrices.
+//! Links and their totals at their positions: each link of a small topology; blocks of nodes with the links between
+//! them, and matrices, of a large one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,21 @@ use crate::events::{EventKind, EventRecord};
 use crate::human::ns;
 use crate::records::{Direction, NodeKind, RunResult};
 
-/// What is drawn. A *row* is what has one colour: a link, or links that are drawn as one.
+/// Data of the picture. A *row* has one colour: it is a link, or several links that are drawn as one.
 #[derive(Debug, Serialize)]
 pub(super) struct Fabric {
     nodes: Vec<Node>,
     totals: Totals,
-    /// For each line of the picture the node it leaves; its place is its row.
+    /// Node at the start of each line; the index of a line is its row.
     from: Vec<u32>,
     to: Vec<u32>,
-    /// Faults on links, which are drawn one by one.
+    /// Faults on links, if links are drawn one by one.
     outages: Vec<Outage>,
-    /// Where nodes are blocks of nodes and lines all links between two blocks.
+    /// Present if nodes are blocks and lines are all links between two blocks.
     blocks: Option<Aggregated>,
 }
 
-/// A fault on a link, in both directions, and when it was over.
+/// A fault on a link, in both directions, with its begin and end.
 #[derive(Debug, Serialize)]
 struct Outage {
     row: u32,
@@ -34,7 +34,7 @@ struct Outage {
     until_ns: Option<f64>,
 }
 
-/// Faults on single links. A repair has the number of its fault.
+/// Returns the faults on single links. A repair has the number of its fault.
 fn outages(run: &RunResult) -> Vec<Outage> {
     let mut out = Vec::new();
     let is = |event: &EventRecord, kind| event.kind == kind && event.link.is_some();
@@ -54,16 +54,16 @@ fn outages(run: &RunResult) -> Vec<Outage> {
     out
 }
 
-/// A large fabric. Its rows are the lines between blocks, and behind them the cells of the matrices.
+/// A large fabric. Its rows are the lines between blocks, followed by the cells of the matrices.
 #[derive(Debug, Serialize)]
 pub(super) struct Aggregated {
-    /// Nodes of each block.
+    /// Number of nodes in each block.
     nodes: Vec<usize>,
-    /// Links of each row.
+    /// Number of links in each row.
     links: Vec<u32>,
     /// A matrix for each tier and direction.
     panels: Vec<Panel>,
-    /// Nodes and links by name, where there are not too many.
+    /// Nodes and links by name, if they are not too many.
     index: Option<Index>,
 }
 
@@ -74,26 +74,26 @@ pub(super) struct Node {
     tier: u8,
 }
 
-/// What the links of each row did in the whole run.
+/// Totals of the links of each row over the whole run.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Totals {
-    /// Mean over its links.
+    /// Mean utilisation over the links of each row.
     utilisation: Vec<f64>,
-    /// Of the busiest of its links; nothing where every row is one link.
+    /// Utilisation of the busiest link of each row; `None` if every row is one link.
     busiest: Option<Vec<f64>>,
-    /// Sums.
+    /// Sums over the links of each row.
     rate_bps: Vec<u64>,
     tx_bytes: Vec<u64>,
     dropped: Vec<u64>,
     marked: Vec<u64>,
     pauses: Vec<u64>,
     paused_ns: Vec<f64>,
-    /// The largest.
+    /// Largest queue of each row.
     max_queue_bytes: Vec<u64>,
 }
 
-/// Links between two tiers in one direction: `owners` nodes (or equal runs of nodes) times `ports` links of each.
-/// Their cells follow each other in the rows, owner after owner.
+/// Matrix of the links between two tiers in one direction: `owners` nodes (or equal groups of nodes) times `ports`
+/// links of each. Its cells are consecutive rows, owner after owner.
 #[derive(Debug, Serialize)]
 pub(super) struct Panel {
     tier: u8,
@@ -101,20 +101,20 @@ pub(super) struct Panel {
     owners: usize,
     ports: usize,
     first_row: usize,
-    /// Nodes before any were put together.
+    /// Number of nodes before grouping.
     owner_nodes: usize,
     links: usize,
     first_owner: String,
     last_owner: String,
 }
 
-/// Which rows each link is of.
+/// Rows to which each link belongs.
 pub(super) struct Rows {
-    /// By link: the link itself, or its cell of a matrix.
+    /// For each link: the row of the link itself, or of its cell of a matrix.
     of_link: Vec<u32>,
-    /// By link: the line between blocks; empty where there are none.
+    /// For each link: the row of its line between blocks; empty if there are no blocks.
     of_block: Vec<u32>,
-    /// Links of each row.
+    /// Number of links of each row.
     pub(super) links: Vec<u32>,
 }
 
@@ -125,19 +125,19 @@ impl Rows {
         Rows { of_link, of_block, links }
     }
 
-    /// The rows of a link; none of a link that does not exist.
+    /// Returns the rows of a link; none for a link that does not exist.
     pub(super) fn of(&self, link: u32) -> impl Iterator<Item = usize> {
         let of = |rows: &[u32]| rows.get(link as usize).map(|&row| row as usize);
         of(&self.of_link).into_iter().chain(of(&self.of_block))
     }
 
-    /// Whether rows are of several links.
+    /// Returns true if rows contain several links.
     pub(super) fn are_blocks(&self) -> bool {
         !self.of_block.is_empty()
     }
 }
 
-/// The picture of the links of a run.
+/// Builds the picture of the links of a run.
 pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
     if run.links.len() <= budget.links && run.nodes.len() <= budget.links {
         let rows = Rows::new((0..run.links.len() as u32).collect(), Vec::new(), run.links.len());
@@ -234,7 +234,7 @@ fn panel(
     first_row: usize,
     of_link: &mut [u32],
 ) -> Panel {
-    // Owners are the side with fewer nodes: ToRs own host links.
+    // Owners are the nodes on the side with fewer nodes: ToRs own host links.
     let ends = |side: fn(&crate::LinkTotals) -> u32| links.iter().map(|&l| side(&run.links[l])).collect();
     let (froms, tos): (BTreeSet<u32>, BTreeSet<u32>) = (ends(|l| l.from_node), ends(|l| l.to_node));
     let by_from = froms.len() <= tos.len();

@@ -1,4 +1,4 @@
-//! Faults and repairs, as curves mark them.
+//! Faults and repairs, as marks in curves.
 
 use serde::Serialize;
 
@@ -7,22 +7,22 @@ use crate::events::EventKind;
 use crate::human::ns;
 use crate::records::RunResult;
 
-/// Marks a page has at most; more would cover the curves.
+/// Largest number of marks on a page. More would hide the curves.
 const MOST: usize = 200;
 
-/// The instants at which something broke or was repaired.
+/// An instant with faults or repairs.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Mark {
     time_ns: f64,
-    /// It is whole again.
+    /// True for a repair.
     repair: bool,
-    /// The first link or node concerned.
+    /// Name of the first link or node concerned.
     on: String,
-    /// How many were concerned at that instant.
+    /// Number of links and nodes concerned at that instant.
     count: u32,
 }
 
-/// Of a run, in order of time.
+/// Returns the marks of a run in order of time.
 pub(super) fn marks(run: &RunResult) -> Vec<Mark> {
     let mut marks: Vec<(u64, Mark)> = Vec::new();
     for event in run.events.iter().filter(|e| matches!(e.kind, EventKind::Fault | EventKind::Repair)) {

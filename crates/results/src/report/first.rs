@@ -1,4 +1,4 @@
-//! What a reader sees first: which scenario, what came out in a sentence or two, and three pictures.
+//! The first screen of a report: the scenario, the result in a sentence or two, and three pictures.
 
 use super::Budget;
 use crate::explain;
@@ -9,14 +9,14 @@ use crate::summary::Summary;
 use crate::template::escape;
 use crate::text;
 
-/// The name of the scenario: of runs that are compared it is not theirs.
+/// Returns the name of the scenario. The names of compared runs are those of variants.
 fn scenario_name(run: &RunResult) -> String {
     let scenario: toml::Table = run.info.scenario_toml.parse().unwrap_or_default();
     let name = scenario.get("name").and_then(toml::Value::as_str);
     name.unwrap_or(&run.info.name).to_owned()
 }
 
-/// Without markup.
+/// Returns the title as plain text.
 pub(super) fn title(runs: &[(&RunResult, &Summary)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
     let scenarios = scenarios(runs);
@@ -25,7 +25,7 @@ pub(super) fn title(runs: &[(&RunResult, &Summary)]) -> String {
     if runs.len() == 1 { scenarios + flow } else { format!("{scenarios}{flow}: {}", names.join(" / ")) }
 }
 
-/// One scenario as a rule; runs of several can be compared, too.
+/// Returns the name of the scenario, or those of several if runs of different scenarios are compared.
 fn scenarios(runs: &[(&RunResult, &Summary)]) -> String {
     let mut names: Vec<String> = runs.iter().map(|(run, _)| scenario_name(run)).collect();
     names.dedup();
@@ -36,7 +36,7 @@ fn scenarios(runs: &[(&RunResult, &Summary)]) -> String {
     }
 }
 
-/// How a run ended, as a coloured label.
+/// Formats the end of a run as a coloured label.
 fn badge(summary: &Summary) -> String {
     let run = &summary.run;
     let mut text = run.ended.name().replace('_', " ");
@@ -54,13 +54,13 @@ fn badge(summary: &Summary) -> String {
     format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
 }
 
-/// What the figures of a run are, where they are not those of packets, and what readers should know of them.
+/// Describes the fidelity of a run's figures, and its warnings.
 fn fidelity(summary: &Summary) -> String {
     let lines = text::fidelity(summary) + &text::warnings(summary);
     lines.lines().map(|line| format!("<p class=\"detail\">{}</p>", escape(line))).collect()
 }
 
-/// The heading, how runs ended, and what came out.
+/// Returns the heading, the ends of the runs, and the result.
 pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
     let detail = |s: &Summary, name: &str| match s.run.ended_detail.as_str() {
         "" => String::new(),
@@ -93,7 +93,7 @@ fn situation<'a>(runs: &[(&'a RunResult, &'a Summary)]) -> Situation<'a> {
     Situation { title: "", says: "", report: String::new(), runs: runs.to_vec() }
 }
 
-/// What came out of one run.
+/// Describes the result of one run.
 fn words(run: &RunResult, summary: &Summary) -> String {
     let flows = summary.measured();
     let count = |n: u64| Quantity::Count.show(n as f64);
@@ -116,7 +116,7 @@ fn words(run: &RunResult, summary: &Summary) -> String {
     out
 }
 
-/// Three pictures. The middle one of a single run is drawn by the viewer.
+/// Returns three pictures. The viewer draws the middle one for a single run.
 pub(super) fn pictures(runs: &[(&RunResult, &Summary)]) -> String {
     let panes = match runs {
         [_] => landing::of_run(&situation(runs)) + "<figure id=\"first-curve\"></figure>",
@@ -125,7 +125,7 @@ pub(super) fn pictures(runs: &[(&RunResult, &Summary)]) -> String {
     format!("<div class=\"panes\">{panes}</div>")
 }
 
-/// What identifies a run and what it cost.
+/// Returns the identity and the cost of a run.
 fn facts(summary: &Summary) -> [(&'static str, String); 7] {
     let run = &summary.run;
     let known = |v: f64, quantity: Quantity| if v > 0.0 { quantity.show(v) } else { "-".to_owned() };
@@ -140,7 +140,7 @@ fn facts(summary: &Summary) -> [(&'static str, String); 7] {
     ]
 }
 
-/// What identifies runs and what they cost: a list for one, a table for several.
+/// Formats the identity and the cost of runs: a list for one run, a table for several.
 pub(super) fn costs(runs: &[(&RunResult, &Summary)]) -> String {
     if let [(_, summary)] = runs {
         let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
@@ -159,7 +159,7 @@ pub(super) fn costs(runs: &[(&RunResult, &Summary)]) -> String {
     out + "</tbody></table></div></div>"
 }
 
-/// The text of a scenario, as far as there is room.
+/// Returns the text of the scenario, cut to the budget.
 pub(super) fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
     let text = &run.info.scenario_toml;
     let end =

@@ -1,5 +1,5 @@
-//! Single flows to look at: the slowest, and a random sample of the rest. However many flows a run has, the page holds
-//! no more than the budget.
+//! Single flows to inspect: the slowest, and a random sample of the others. The number of flows on the page is
+//! bounded by the budget.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::figures::Sample;
 use crate::human::ns;
 use crate::records::FlowRecord;
 
-/// Flows, a list a figure.
+/// Flows, one list a figure.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Flows {
-    /// Of how many these were picked.
+    /// Number of flows from which these were selected.
     of: usize,
-    /// How many of them were picked as the slowest; they come first.
+    /// Number of the slowest flows, which come first.
     slowest: usize,
     flow: Vec<u32>,
     group: Vec<u16>,
     scheme: Vec<u16>,
     job: Vec<Option<u32>>,
-    /// Place of what its workload calls it among the labels of the timeline.
+    /// Index of each flow's label among the labels of the timeline.
     label: Vec<Option<u32>>,
     src_host: Vec<u32>,
     dst_host: Vec<u32>,
@@ -37,7 +37,7 @@ pub(super) struct Flows {
     status: Vec<&'static str>,
 }
 
-/// The flows of a run to look at: the slowest, those watched, and others.
+/// Selects the flows of a run to inspect: the slowest, the watched ones, and a random sample.
 pub(super) fn flows(
     sample: &Sample,
     watched: &[Watched],
@@ -48,7 +48,7 @@ pub(super) fn flows(
     let is_shown = |flow: &&FlowRecord| watched.iter().any(|w| w.flow() == flow.flow);
     let mut others: BTreeMap<u32, &FlowRecord> =
         sample.seen.iter().filter(is_shown).map(|flow| (flow.flow, flow)).collect();
-    // The sample comes in no order: a part of it is one, too.
+    // The sample has a random order, so a part of it is a random sample, too.
     others.extend(sample.picked.iter().take(budget.flows).map(|flow| (flow.flow, flow)));
     for flow in &slowest {
         others.remove(&flow.flow);

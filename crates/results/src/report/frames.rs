@@ -1,4 +1,4 @@
-//! What links and hosts did over time: a value for each row of the picture and each instant.
+//! Pictures over time of links and hosts: a value for each row of the picture and each instant.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use crate::human::{Quantity, ns};
 use crate::records::RunResult;
 use crate::series::{SeriesKind, Span};
 
-/// Most instants shown.
+/// Largest number of instants shown.
 const INSTANTS: usize = 256;
 
 /// Pictures over time.
 #[derive(Debug, Serialize)]
 pub(super) struct Frames {
-    /// Ends of the intervals, rising; none where nothing was sampled.
+    /// Ends of the intervals in ascending order; empty without samples.
     time_ns: Vec<f64>,
-    /// Rows are those of the fabric. Mean over the interval.
+    /// Mean utilisation over the interval. Rows are those of the fabric.
     utilisation: Option<Plane>,
-    /// The same of the busiest link of each row, where rows are of several.
+    /// Utilisation of the busiest link of each row, if rows contain several links.
     busiest: Option<Plane>,
     /// Largest sample of the interval, bytes.
     queue_bytes: Option<Plane>,
-    /// Packets dropped in the interval, of those recorded one by one.
+    /// Packets dropped in the interval, if their drops were recorded as events.
     dropped: Option<Plane>,
     /// Fraction of the interval in which PFC held a priority class.
     paused: Option<Plane>,
-    /// Payload received, bits per second; a row a host. Nothing where hosts are too many.
+    /// Payload received in bits per second, one row a host. `None` if there are too many hosts.
     host_rate_bps: Option<Plane>,
-    /// Until when drops and pauses are complete; nothing if to the end.
+    /// Time until which drops and pauses are complete; `None` if to the end.
     events_until_ns: Option<f64>,
     /// Flows that were watched.
     pub(super) flows: Vec<Watched>,
@@ -56,17 +56,17 @@ impl Watched {
 struct Curve {
     kind: SeriesKind,
     quantity: Quantity,
-    /// What a value is of: its instant, or the interval that ends there.
+    /// Span of a value: its instant, or the interval that ends there.
     span: Span,
-    /// Path, or 0.
+    /// Number of the path, or 0.
     index: u16,
-    /// At each instant; nothing where the flow was not under way or, for shares, nothing of it arrived.
+    /// Value at each instant. `None` if the flow was not active or, for shares, if none of its packets arrived.
     value: Vec<Option<f64>>,
 }
 
-/// The pictures of a run.
+/// Builds the pictures of a run.
 pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
-    // Four or five pictures of the fabric, one of the hosts.
+    // There are four or five pictures of the fabric, and one of the hosts.
     let wanted = 5 * rows.links.len();
     let intervals = Intervals::from_series(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
     let shown = [EventKind::Drop, EventKind::PfcPause, EventKind::PfcResume];
@@ -148,12 +148,12 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
     frames
 }
 
-/// The busiest link of each row in each interval. Samples come in order of time, so that an interval is over when the next one
-/// begins.
+/// Computes the utilisation of the busiest link of each row in each interval. Samples come in order of time, so an
+/// interval is over when the next one begins.
 #[derive(Default)]
 struct Busiest {
     of_row: Vec<Vec<f64>>,
-    /// The interval under way, and what each link has of it.
+    /// Current interval, and the utilisation of each link in it.
     at: usize,
     of_link: BTreeMap<u32, f64>,
 }
@@ -190,9 +190,9 @@ fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
         SeriesKind::PathShare => Some(Quantity::Percent),
         _ => None,
     };
-    // Sums and counts; by flow, kind and path.
+    // Sums and counts, by flow, kind and path.
     let mut sums: BTreeMap<(u32, SeriesKind, u16), Vec<(f64, u32)>> = BTreeMap::new();
-    // Instants at which packets of a flow had arrived: there, a path without a share had none of them.
+    // Instants at which packets of a flow had arrived. At these, a path without a sample had a share of zero.
     let mut with_shares: BTreeMap<u32, (u64, Vec<u32>)> = BTreeMap::new();
     for sample in run.series.iter().filter(|s| quantity(s.kind).is_some()) {
         let key = (sample.entity, sample.kind, sample.index);
@@ -242,7 +242,7 @@ mod tests {
     fn instants_that_share_an_interval_give_means_of_use_and_peaks_of_queues() {
         let mut run = RunResult::default();
         for t in 1..=600u64 {
-            // Busy at every second instant; an entity without a sample was at zero.
+            // Busy at every second instant. An entity without a sample was at zero.
             if t % 2 == 0 {
                 run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 1.0));
             }
@@ -254,7 +254,7 @@ mod tests {
         // 600 instants, 3 to an interval.
         assert_eq!(frames.time_ns.len(), 200);
         assert_eq!((frames.time_ns[0], frames.time_ns[199]), (3.0, 600.0));
-        // Two of three at most.
+        // At most two of three.
         assert_eq!(frames.utilisation.unwrap().top(), 0.66667);
         assert_eq!(frames.queue_bytes.unwrap().top(), 5_000.0);
         assert!(frames.dropped.is_none() && frames.paused.is_none() && frames.flows.is_empty());
@@ -272,7 +272,7 @@ mod tests {
                 if t == 1 { 0.0 } else { 0.5 },
             ));
         }
-        // Two links with a cell each and one line between blocks.
+        // Two links with one cell each, and one line between blocks.
         let rows = Rows::new(vec![1, 2], vec![0, 0], 3);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         let told = |plane: Option<Plane>| serde_json::to_value(plane).unwrap();
@@ -311,7 +311,7 @@ mod tests {
             match t {
                 1 => add(t, SeriesKind::PathShare, 5, 1.0),
                 2 => [5, 6].into_iter().for_each(|path| add(t, SeriesKind::PathShare, path, 0.5)),
-                // Nothing arrives at 3.
+                // No packet arrives at 3.
                 4 => add(t, SeriesKind::PathShare, 6, 1.0),
                 _ => {}
             }
@@ -333,7 +333,7 @@ mod tests {
                 vec![Some(0.0), Some(0.5), None, Some(1.0)],
             ]
         );
-        // Two instants to an interval: the mean over those at which anything arrived.
+        // Two instants an interval: the mean over the instants at which a packet arrived.
         let coarse = shares(&run, Budget { cells: 0, ..budget });
         assert_eq!(coarse[1..], [vec![Some(0.75), Some(0.0)], vec![Some(0.25), Some(1.0)]]);
     }

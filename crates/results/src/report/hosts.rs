@@ -1,4 +1,4 @@
-//! What hosts did over time: bars of computation and communication, a row a host.
+//! Timeline of hosts: bars of computation and communication, one row a host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,14 +12,15 @@ use crate::records::RunResult;
 /// The timeline of hosts.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Hosts {
-    /// Hosts that did something.
+    /// Number of hosts with activities.
     of: usize,
-    /// Those shown, by number.
+    /// Numbers of the hosts shown.
     host: Vec<u32>,
     name: Vec<String>,
     labels: Vec<Label>,
     bars: Bars,
-    /// Activities of these hosts that were too short for the page, and the longest of them.
+    /// Number of activities of these hosts that were omitted because they are short, and the length of the longest
+    /// omitted one.
     left_out: usize,
     left_out_up_to_ns: f64,
 }
@@ -28,29 +29,29 @@ pub(super) struct Hosts {
 struct Label {
     activity: String,
     part: Option<String>,
-    /// Of a collective.
+    /// Number of ranks, for a collective.
     ranks: Option<u32>,
     size_bytes: Option<u64>,
 }
 
-/// A list a figure.
+/// Bars, one list a figure.
 #[derive(Debug, Default, Serialize)]
 struct Bars {
-    /// Place of its host.
+    /// Index of the bar's host.
     row: Vec<u32>,
-    /// Place of its label.
+    /// Index of the bar's label.
     label: Vec<u32>,
     /// 1: communication, 0: computation.
     communicates: Vec<u8>,
     job: Vec<Option<u32>>,
     start_ns: Vec<f64>,
-    /// Nothing where the run ended before it.
+    /// End of the bar; `None` if the run ended before it.
     finish_ns: Vec<Option<f64>>,
     flows: Vec<u32>,
     bytes: Vec<u64>,
 }
 
-/// The timeline of a run, and the place there of each label of the run that it shows.
+/// Builds the timeline of a run. Also returns the index in the timeline of each label of the run that it shows.
 pub(super) fn hosts(run: &RunResult, budget: &Budget) -> (Hosts, BTreeMap<u32, u32>) {
     let all: BTreeSet<u32> = run.activities.iter().map(|a| a.host).collect();
     let shown = sample(run, &all, budget.hosts);
@@ -89,7 +90,7 @@ pub(super) fn hosts(run: &RunResult, budget: &Budget) -> (Hosts, BTreeMap<u32, u
     (out, places)
 }
 
-/// Bars that follow each other must not overlap: whole nanoseconds, not so many digits.
+/// Rounds to whole nanoseconds. The rounding to five digits used elsewhere could make successive bars overlap.
 fn exact(ps: u64) -> f64 {
     ns(ps).round()
 }
@@ -104,7 +105,7 @@ fn label_of(run: &RunResult, label: u32) -> Label {
     }
 }
 
-/// All of them, or so many at even distances, the one that is busy last among them.
+/// Selects all hosts, or `most` of them at equal distances including the one that is busy last.
 fn sample(run: &RunResult, all: &BTreeSet<u32>, most: usize) -> BTreeSet<u32> {
     if all.len() <= most {
         return all.clone();
@@ -116,7 +117,7 @@ fn sample(run: &RunResult, all: &BTreeSet<u32>, most: usize) -> BTreeSet<u32> {
     if let Some(last) = last.map(|a| a.host)
         && shown.insert(last)
     {
-        // In place of its neighbour.
+        // The last host replaces the selected host with the nearest number.
         let nearest =
             shown.iter().copied().filter(|&host| host != last).min_by_key(|host| host.abs_diff(last));
         nearest.map(|host| shown.remove(&host));
@@ -170,9 +171,9 @@ mod tests {
     fn of_many_hosts_some_are_shown_and_the_last_to_end_is_one_of_them() {
         let budget = Budget { hosts: 4, bars: 6, ..Budget::for_runs(1) };
         let (hosts, _) = hosts(&run(100, 3), &budget);
-        // Host 7 ends a picosecond later than all others, and stands for host 0; the others are 25 apart.
+        // Host 7 ends a picosecond later than all others, and replaces host 0. The others are 25 apart.
         assert_eq!((hosts.of, hosts.host.as_slice()), (100, [7, 25, 50, 75].as_slice()));
-        // The two longest of the three of each: 6 of 12 bars have 3 ns or 2 ns.
+        // The two longest of the three bars of each host: 6 of 12 bars, of 3 ns and 2 ns, remain.
         assert_eq!((hosts.left_out, hosts.left_out_up_to_ns), (6, 2.0));
         assert_eq!(hosts.bars.row.len(), 6);
     }

@@ -1,4 +1,4 @@
-//! Every node and link of a large fabric by name, where the picture has only blocks and cells of them.
+//! Index by name of the nodes and links of a large fabric, whose picture has only blocks and cells.
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use crate::blocks::Blocks;
 use crate::human::ns;
 use crate::records::RunResult;
 
-/// A list a figure, in the order of the run's nodes and of its links.
+/// The index, one list a figure, in the order of the run's nodes and links.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Index {
-    /// Names of nodes in their order, as runs of a text with a number behind: `("host", 0, 3)` is host0, host1, host2. Without a number
-    /// it is one name.
+    /// Names of nodes in order, run-length encoded as a text with consecutive numbers: `("host", 0, 3)` is host0,
+    /// host1, host2. An entry without a number is one name.
     names: Vec<(String, Option<u32>, u32)>,
-    /// The block of each node, in which the picture has it.
+    /// Block of each node in the picture.
     block: Vec<u32>,
     from: Vec<u32>,
     to: Vec<u32>,
-    /// The cell of each link.
+    /// Cell of each link.
     row: Vec<u32>,
     rate_bps: Vec<u64>,
     utilisation: Vec<f64>,
@@ -29,7 +29,8 @@ pub(super) struct Index {
     paused_ns: Vec<f64>,
 }
 
-/// The index of a run, whose links are in the cells `of_link`; nothing of more links than `most`.
+/// Builds the index of a run whose links are in the cells `of_link`. Returns `None` if there are more than `most`
+/// links.
 pub(super) fn index(run: &RunResult, blocks: &Blocks, of_link: &[u32], most: usize) -> Option<Index> {
     if run.links.len() > most {
         return None;
@@ -55,13 +56,13 @@ pub(super) fn index(run: &RunResult, blocks: &Blocks, of_link: &[u32], most: usi
     Some(index)
 }
 
-/// Names that count up, put together.
+/// Encodes names with consecutive numbers.
 fn runs<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Option<u32>, u32)> {
     let mut out: Vec<(String, Option<u32>, u32)> = Vec::new();
     for name in names {
         let text = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let digits = &name[text.len()..];
-        // What has zeros in front would not come back.
+        // A number with leading zeros could not be restored.
         let number = digits.parse::<u32>().ok().filter(|number| number.to_string() == digits);
         match (out.last_mut(), number) {
             (Some((last, Some(first), count)), Some(number))

@@ -1,4 +1,4 @@
-//! The instants of pictures over time: those that were sampled, several to one where they are many.
+//! Intervals of pictures over time: the sampled instants, several to one interval if there are many.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use crate::series::SeriesSample;
 /// Intervals that end at sampled instants.
 pub(super) struct Intervals {
     pub(super) ends_ps: Vec<u64>,
-    /// Sampled instants in each. They are equally far apart.
+    /// Number of sampled instants in each interval. Instants are equally spaced.
     pub(super) instants: Vec<u32>,
 }
 
 impl Intervals {
-    /// At most so many.
+    /// Creates at most `most` intervals.
     pub(super) fn from_series(series: &[SeriesSample], most: usize) -> Self {
         let times: BTreeSet<u64> = series.iter().map(|s| s.time_ps).collect();
         let times: Vec<u64> = times.into_iter().collect();
@@ -25,7 +25,7 @@ impl Intervals {
     pub(super) fn len(&self) -> usize {
         self.ends_ps.len()
     }
-    /// The one an instant is in, its end included; the last one for what comes after.
+    /// Returns the interval of an instant, which includes its end. Later instants belong to the last interval.
     pub(super) fn at(&self, time_ps: u64) -> usize {
         self.ends_ps.partition_point(|&end| end < time_ps).min(self.len() - 1)
     }

@@ -9,7 +9,7 @@ use crate::records::RunResult;
 /// Jobs, in order of their start.
 #[derive(Debug, Serialize)]
 pub(super) struct Jobs {
-    /// Of how many; the longest are kept, and those that did not finish.
+    /// Number of all jobs. The longest are kept, and those that did not finish.
     of: usize,
     rows: Vec<Row>,
 }
@@ -21,9 +21,9 @@ struct Row {
     group: u16,
     start_ns: f64,
     finish_ns: Option<f64>,
-    /// How long it took; less than from start to finish where it overlaps the iteration that it follows.
+    /// Duration; shorter than from start to finish if the job overlaps the iteration that it follows.
     time_ns: Option<f64>,
-    /// Communication that nothing hid; nothing where the job computes nothing, or did not finish.
+    /// Exposed communication; `None` if the job computes nothing or did not finish.
     exposed_ns: Option<f64>,
 }
 

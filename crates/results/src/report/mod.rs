@@ -1,8 +1,8 @@
-//! `report.html`: one file with everything in it, for one run or for several side by side.
+//! `report.html`: a single self-contained file for one run, or for several side by side.
 //!
-//! Tables are made here, from the same metrics as the terminal's. Pictures are drawn in the browser by the viewer
-//! (`web/`, whose built page is embedded) from data thinned out here, so that the file stays small and the page quick
-//! however long the run was.
+//! Tables are made here, from the same metrics as the terminal's. The viewer (`web/`, whose built page is embedded)
+//! draws pictures in the browser. Their data is thinned out here, so that the size of the file and the speed of the
+//! page do not depend on the length of the run.
 
 mod collectives;
 mod curves;
@@ -26,36 +26,36 @@ use crate::figures::PICKED;
 
 pub use page::html;
 
-/// Bounds on what a report holds. They are for all runs together: more runs, less of each.
+/// Bounds on the size of a report. They apply to all runs together: with more runs, each gets less.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
-    /// Points a curve.
+    /// Number of points of a curve.
     points: usize,
-    /// Curves a chart, the aggregate not counted.
+    /// Number of curves of a chart, without the aggregate.
     curves: usize,
-    /// Workload groups.
+    /// Number of workload groups.
     groups: usize,
-    /// Links drawn one by one; where there are more, neighbours share a cell of a matrix.
+    /// Number of links drawn one by one. With more links, adjacent ones share a cell of a matrix.
     links: usize,
-    /// Links that can be found by name where they are not drawn one by one.
+    /// Number of links that can be found by name if they are not drawn one by one.
     named_links: usize,
-    /// Values in the pictures over time of a run: links and hosts, times instants, times what is shown of them.
+    /// Number of values in the pictures over time of a run: links and hosts, times instants, times quantities.
     cells: usize,
-    /// Flows picked at random.
+    /// Number of flows drawn at random.
     flows: usize,
-    /// Jobs.
+    /// Number of jobs.
     jobs: usize,
-    /// Hosts in the timeline.
+    /// Number of hosts in the timeline.
     hosts: usize,
-    /// Bars in the timeline.
+    /// Number of bars in the timeline.
     bars: usize,
-    /// Collectives.
+    /// Number of collectives.
     collectives: usize,
-    /// Steps of critical paths.
+    /// Number of steps of critical paths.
     steps: usize,
-    /// Links in the account of pauses.
+    /// Number of links in the analysis of pauses.
     pauses: usize,
-    /// Bytes of scenario text.
+    /// Number of bytes of scenario text.
     scenario_bytes: usize,
 }
 
@@ -100,7 +100,7 @@ impl Budget {
     }
 }
 
-/// Five significant digits: more than a picture shows, half the bytes of a full double.
+/// Rounds to five significant digits: more than a picture shows, and half the bytes of a full double.
 fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().expect("a formatted number parses")
 }

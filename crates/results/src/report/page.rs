@@ -1,4 +1,4 @@
-//! The page: template, assets, tables and data put together.
+//! Assembly of the page from template, assets, tables and data.
 
 use std::borrow::Cow;
 
@@ -27,17 +27,18 @@ use crate::records::RunResult;
 use crate::summary::Summary;
 use crate::template::{escape, fill, script_json};
 
-/// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
+/// The viewer, built from `web/`. Built pages are part of the source, so that building the program does not require
+/// Node.
 const VIEWER: &str = include_str!("../../viewer/report.html");
 
-/// A report is never larger than this.
+/// Largest size of a report in bytes.
 const MOST_BYTES: usize = 5_000_000;
 
-/// What the viewer draws, beside the summaries. `web/src/data.ts` has the same fields.
+/// Data that the viewer draws, besides the summaries. `web/src/data.ts` has the same fields.
 #[derive(Serialize)]
 struct RunPictures<'a> {
     name: &'a str,
-    /// The number of its colour.
+    /// Number of the run's colour.
     colour: usize,
     simulated_ns: f64,
     groups: &'a [String],
@@ -56,10 +57,10 @@ struct RunPictures<'a> {
     faults: Vec<Mark>,
 }
 
-/// The report on one run, or on several side by side compared with the first.
+/// Returns the report on one run, or on several side by side compared with the first.
 ///
 /// # Panics
-/// If `runs` is empty.
+/// Panics if `runs` is empty.
 pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
     assert!(!runs.is_empty(), "a report needs a run");
     let collectives: Vec<_> = runs.iter().map(|(run, _)| collectives::by_exposure(run)).collect();
@@ -105,7 +106,7 @@ fn page(
     fill(VIEWER, &texts)
 }
 
-/// Of each run; a comparison has those of its first screen.
+/// Returns the colour of each run. A comparison has the colours of its first screen.
 fn colours(runs: &[(&RunResult, &Summary)]) -> Vec<usize> {
     match runs {
         [(run, _)] => vec![colour_of_run(run)],
@@ -143,14 +144,15 @@ fn pictures<'a>(
     }
 }
 
-/// The summary, with no more groups than are shown.
+/// Returns the summary, with its groups cut to the budget.
 fn shortened(summary: &Summary, budget: &Budget) -> Summary {
     let mut summary = summary.clone();
     summary.groups.truncate(budget.groups);
     summary
 }
 
-/// The tables; of a comparison, those of groups are folded away. There may be more groups than are shown.
+/// Returns the tables. In a comparison those of groups are collapsed. `groups` is the number of all groups, of which
+/// some may be left out.
 fn tables(summaries: &[Summary], groups: usize) -> String {
     let mut out = String::new();
     if let [summary] = summaries {
@@ -173,7 +175,7 @@ fn tables(summaries: &[Summary], groups: usize) -> String {
     out
 }
 
-/// What tells schemes apart besides their policies.
+/// Returns a table of the differences between schemes besides their policies.
 fn differences(runs: &[(&RunResult, &Summary)]) -> String {
     let infos: Vec<_> = runs.iter().map(|(run, _)| &run.info).collect();
     let grid = crate::differences::of_schemes(&infos);

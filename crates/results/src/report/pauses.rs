@@ -1,8 +1,8 @@
-//! PFC: who paused whom, and which pause passed on which.
+//! PFC: the nodes that paused each other, and the pauses that propagated.
 //!
-//! The far end of a link pauses it because it has no room for more. Where the far end had been paused itself, by the
-//! next switch on the way, its want of room is passed on from there: so pauses form trees whose roots are what is
-//! really congested.
+//! The far end of a link pauses it for lack of buffer. If the far end had itself been paused by the next switch on
+//! the path, its lack of buffer is a consequence of that pause. Pauses thus form trees, and their roots are the
+//! points of congestion.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use crate::events::EventKind;
 use crate::human::ns;
 use crate::records::RunResult;
 
-/// A link held for a while in one priority class.
+/// A link paused for a while in one priority class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pause {
     pub(super) link: u32,
@@ -21,10 +21,11 @@ pub(super) struct Pause {
     pub(super) until_ps: u64,
 }
 
-/// What tells of pauses.
+/// Events of pauses.
 const KINDS: [EventKind; 2] = [EventKind::PfcPause, EventKind::PfcResume];
 
-/// The pauses recorded, in order of their begin. One that has no end lasts to the end of the run, or of the record.
+/// Returns the recorded pauses, in order of their begin. A pause without an end lasts to the end of the run, or of
+/// the record.
 pub(super) fn pauses(run: &RunResult) -> Vec<Pause> {
     let last = run.events.last().map_or(0, |e| e.time_ps);
     let end_ps = run.recorded_until_ps(&KINDS).unwrap_or(run.info.simulated_ps.max(last));
@@ -51,13 +52,13 @@ pub(super) fn pauses(run: &RunResult) -> Vec<Pause> {
     out
 }
 
-/// The account of a run's pauses.
+/// Analysis of the pauses of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct PauseTree {
-    /// Paused links in all, of which the most paused are listed.
+    /// Number of all paused links. The most paused of them are listed.
     of: usize,
     links: Vec<PausedLink>,
-    /// Until when the record of pauses is complete; nothing if to the end.
+    /// Time until which the record of pauses is complete; `None` if to the end.
     until_ns: Option<f64>,
 }
 
@@ -70,7 +71,7 @@ struct PausedLink {
     by: String,
     pauses: u64,
     paused_ns: f64,
-    /// Pauses that began while the pausing node was paused itself, by the link on which it was.
+    /// Pauses that began while the pausing node was itself paused, by the link on which it was paused.
     passed_on: Vec<Cause>,
 }
 
@@ -80,7 +81,7 @@ struct Cause {
     pauses: u64,
 }
 
-/// Which node paused which in a run.
+/// Builds the analysis of which node paused which in a run.
 pub(super) fn tree(run: &RunResult, budget: &Budget) -> PauseTree {
     #[derive(Default)]
     struct Account {
@@ -89,7 +90,7 @@ pub(super) fn tree(run: &RunResult, budget: &Budget) -> PauseTree {
         passed_on: BTreeMap<u32, u64>,
     }
     let mut accounts: BTreeMap<u32, Account> = BTreeMap::new();
-    // By node: links out of it that were paused last, with the end of the pause. Links of a node are few.
+    // By node: the links out of it that were paused last, each with the end of its pause. A node has few links.
     let mut held: HashMap<u32, BTreeMap<u32, u64>> = HashMap::new();
     let all = pauses(run);
     for pause in &all {
@@ -140,7 +141,7 @@ mod tests {
     use crate::events::EventRecord;
     use crate::records::{LinkTotals, NodeInfo, NodeKind};
 
-    /// h0 -> s1 -> s2 -> h3, links 0 to 2.
+    /// Topology h0 -> s1 -> s2 -> h3, links 0 to 2.
     fn line(events: &[(u64, u32, EventKind)]) -> RunResult {
         let kinds = [NodeKind::Host, NodeKind::Switch, NodeKind::Switch, NodeKind::Host];
         let node = |(node, kind): (u32, NodeKind)| NodeInfo {
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn a_pause_during_a_pause_further_on_is_passed_on() {
         use EventKind::{PfcPause, PfcResume};
-        // h3 pauses s2 (link 2), s2 then pauses s1 (link 1); later s1 pauses h0 (link 0) for its own reasons.
+        // h3 pauses s2 (link 2), and s2 then pauses s1 (link 1). Later s1 pauses h0 (link 0) on its own account.
         let run = line(&[
             (1_000, 2, PfcPause),
             (2_000, 1, PfcPause),

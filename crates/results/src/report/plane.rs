@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use super::rounded;
 
-/// Rows times instants, as text a browser unpacks with one call.
+/// A matrix of rows times instants, as text that a browser decodes with one call.
 #[derive(Debug, Serialize)]
 pub(super) struct Plane {
-    /// The largest value, kept as it is.
+    /// Largest value, kept exactly.
     top: f64,
-    /// Base 64 of a byte a value, row by row: a value is `top * (byte / 255)^2`, so that small ones are told apart,
-    /// too. Only 0 is byte 0.
+    /// Base 64 of one byte a value, row by row. A value is `top * (byte / 255)^2`, which keeps small values
+    /// distinguishable. Only 0 is byte 0.
     data: String,
 }
 
@@ -20,7 +20,7 @@ impl Plane {
         self.top
     }
 
-    /// Of rows of equal length; nothing if all values are 0.
+    /// Encodes rows of equal length. Returns `None` if all values are 0.
     pub(super) fn from_rows(rows: &[Vec<f64>]) -> Option<Plane> {
         let top = rows.iter().flatten().copied().fold(0.0, f64::max);
         if top <= 0.0 {
@@ -35,7 +35,7 @@ impl Plane {
     }
 }
 
-/// RFC 4648, section 4.
+/// Encodes base 64 (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_largest_is_exact_and_only_zero_is_zero() {
-        // 25 of 100: sqrt(0.25) * 255 = 127.5, up to 128. 1e-9 is far below a step.
+        // 25 of 100: sqrt(0.25) * 255 = 127.5, rounded up to 128. 1e-9 is far below a step.
         let plane = Plane::from_rows(&[vec![100.0, 0.0], vec![25.0, 1e-9]]).unwrap();
         assert_eq!((plane.top, plane.data), (100.0, base64(&[255, 0, 128, 1])));
         assert!(Plane::from_rows(&[vec![0.0; 3]]).is_none());

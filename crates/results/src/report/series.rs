@@ -1,4 +1,4 @@
-//! Time series, thinned out: the entities that stand out, and an aggregate of all.
+//! Time series, thinned out: the most prominent entities, and an aggregate of all.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Chart {
     title: &'static str,
     axis: &'static str,
     quantity: Quantity,
-    /// What a value is of: its instant, or the interval that ends there.
+    /// Span of a value: its instant, or the interval that ends there.
     span: Span,
     time_ns: Vec<f64>,
     curves: Vec<Curve>,
@@ -26,16 +26,16 @@ pub(super) struct Chart {
 #[derive(Debug, Serialize)]
 struct Curve {
     label: String,
-    /// Over all entities; what a comparison of runs overlays.
+    /// True for the curve over all entities, which comparisons of runs overlay.
     aggregate: bool,
-    /// At each instant; nothing where there was nothing to sample.
+    /// Value at each instant; `None` if there was no entity to sample.
     value: Vec<Option<f64>>,
 }
 
-/// How samples that share a point of the picture become one.
+/// Way in which samples that share a point of the picture are merged.
 #[derive(Clone, Copy, PartialEq)]
 enum Merge {
-    /// The largest: peaks matter.
+    /// The largest, to show peaks.
     Max,
     /// The mean.
     Mean,
@@ -46,11 +46,12 @@ struct Look {
     axis: &'static str,
     quantity: Quantity,
     merge: Merge,
-    /// What is sampled, of several.
+    /// Noun for the sampled entities, in the plural.
     noun: &'static str,
 }
 
-/// `None`: no picture of its own. Shares of paths say something of one flow only, and are shown there.
+/// Returns the look of a picture, or `None` if the kind has no picture of its own. Shares of paths concern one flow
+/// only, and are shown with it.
 fn look(kind: SeriesKind) -> Option<Look> {
     let look = |title, axis, quantity, merge, noun| Some(Look { title, axis, quantity, merge, noun });
     match kind {
@@ -77,7 +78,7 @@ fn look(kind: SeriesKind) -> Option<Look> {
     }
 }
 
-/// How many there are of what is sampled, with and without samples.
+/// Returns the number of entities of a kind, with and without samples.
 fn population(run: &RunResult, kind: SeriesKind, sampled: usize) -> usize {
     let known = match kind {
         SeriesKind::QueueBytes | SeriesKind::LinkUtilisation => run.links.len(),
@@ -87,7 +88,7 @@ fn population(run: &RunResult, kind: SeriesKind, sampled: usize) -> usize {
     known.max(sampled)
 }
 
-/// A chart for every kind that was sampled.
+/// Returns a chart for every kind that was sampled.
 pub(super) fn charts(run: &RunResult, budget: &Budget) -> Vec<Chart> {
     let intervals = Intervals::from_series(&run.series, budget.points);
     SeriesKind::ALL.iter().filter_map(|&kind| chart(run, kind, &intervals, budget)).collect()
@@ -106,7 +107,7 @@ impl Cell {
         self.sum += value;
         self.count += 1;
     }
-    /// What becomes of these samples, of `places` that could have had one.
+    /// Returns the merged value of these samples, of `places` that could have had one.
     fn value(&self, merge: Merge, missing: Missing, places: u64) -> Option<f64> {
         let (there, of) = match missing {
             Missing::Zero => (true, places),
@@ -162,7 +163,7 @@ fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budg
     });
     let mut curves: Vec<_> = curves.collect();
     if population == 1 {
-        // The one entity is its own aggregate.
+        // A single entity is its own aggregate.
         let only = curves.pop()?;
         curves = vec![Curve { aggregate: true, ..only }];
     }
@@ -222,8 +223,8 @@ mod tests {
         assert_eq!(charts[0].time_ns.len(), 10);
     }
 
-    /// 320 hosts; at 1 and 4 ns one of them receives 13.9 Gb/s over a link that is busy for half the time, at 4 ns with a
-    /// queue. Flow 7 is followed and under way at 1 and 2 ns.
+    /// 320 hosts. At 1 and 4 ns one of them receives 13.9 Gb/s over a link that is busy for half the time, at 4 ns
+    /// with a queue. Flow 7 is watched, and active at 1 and 2 ns.
     fn mostly_idle() -> RunResult {
         let node =
             |node| NodeInfo { node, name: format!("h{node}"), kind: NodeKind::Host, tier: 0, pod: None };

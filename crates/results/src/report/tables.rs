@@ -1,11 +1,11 @@
-//! The tables of the report.
+//! HTML tables of the report.
 
 use std::fmt::Write;
 
 use crate::grid::Grid;
 use crate::template::escape;
 
-/// A grid as an HTML table. Each figure carries the number its text was made from in `data-value`.
+/// Formats a grid as an HTML table. Each figure carries the underlying number in `data-value`.
 pub(super) fn html_table(grid: &Grid) -> String {
     let mut out = format!("<div class=\"scroll\"><table><thead><tr><th>{}</th>", escape(&grid.title));
     for column in &grid.columns {

@@ -1,4 +1,4 @@
-//! When things went wrong: events counted by interval.
+//! Timeline of failures: events counted by interval.
 
 use serde::Serialize;
 
@@ -6,10 +6,10 @@ use crate::events::EventKind;
 use crate::human::ns;
 use crate::records::RunResult;
 
-/// Intervals a timeline has.
+/// Number of intervals of a timeline.
 const INTERVALS: usize = 240;
 
-/// Events by kind and interval.
+/// Number of events by kind and interval.
 #[derive(Debug, Serialize)]
 pub(super) struct Timeline {
     interval_ns: f64,
@@ -24,7 +24,8 @@ struct Row {
     counts: Vec<u32>,
 }
 
-/// The timeline of a run; rows only for kinds that occurred. A resume says no more than its pause.
+/// Builds the timeline of a run, with rows only for kinds that occurred. Resumes are left out, because they add
+/// nothing to their pauses.
 pub(super) fn timeline(run: &RunResult) -> Timeline {
     let end_ps = run.events.iter().map(|e| e.time_ps).max().unwrap_or(0).max(run.info.simulated_ps);
     let interval_ps = (end_ps + 1).div_ceil(INTERVALS as u64);

@@ -1,4 +1,4 @@
-//! `docs/results.md` says what the code does. `UPDATE_DOCS=1` rewrites its generated parts.
+//! Checks that `docs/results.md` matches the code. `UPDATE_DOCS=1` rewrites its generated parts.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

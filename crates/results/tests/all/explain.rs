@@ -1,12 +1,12 @@
-//! What a folder of results says about what limited its run.
+//! Explanations of the limits of runs, from their result folders.
 
 use pathweave_results::{
     Direction, DropReason, EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo,
     NodeKind, ResultFolder, Role, RunResult, Summary, WaitKind, WaitRecord, explain,
 };
 
-/// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused. Flows that are late
-/// waited in its queue.
+/// Two hosts at a ToR with two uplinks, of which one carries three times as much as the other and is paused. Late
+/// flows waited in its queue.
 fn run() -> RunResult {
     let nodes = [("h0", 0), ("h1", 0), ("tor", 0), ("up0", 1), ("up1", 1)];
     let node = |(i, (name, tier)): (usize, (&str, u8))| NodeInfo {
@@ -30,7 +30,7 @@ fn run() -> RunResult {
         paused_ps: if i == 2 { 7_000 } else { 0 },
         ..LinkTotals::default()
     };
-    // Of 100 flows one is 40 times as slow as alone.
+    // One of 100 flows is 40 times as slow as alone.
     let flow = |i: u32| FlowRecord {
         flow: i,
         dst_host: 1,
@@ -56,7 +56,7 @@ fn run() -> RunResult {
     run
 }
 
-/// Of 40 ns a flow sent for 0.2, was on links for 0.8, and in the queue for the rest.
+/// Returns the waits of a flow of 40 ns: 0.2 ns sending, 0.8 ns on links, and the rest in the queue.
 fn waits(flow: u32) -> [WaitRecord; 3] {
     let part = |kind, link, time_ps| WaitRecord {
         flow,
@@ -124,7 +124,8 @@ fn a_run_is_explained_by_its_tables() {
     assert!(found.iter().all(|finding| finding.evidence.contains(".parquet: ")));
 }
 
-/// The same, but the link up that carries a third has a third of the rate: both are as busy, and none is uneven.
+/// The same run, but the uplink that carries a third has a third of the rate. Both are equally busy, so there is no
+/// imbalance.
 #[test]
 fn links_count_by_what_they_can_carry() {
     let mut proportional = run();
@@ -136,7 +137,7 @@ fn links_count_by_what_they_can_carry() {
     assert!(words(&found, "balance").unwrap().contains("1.00 times as long as the mean"));
 }
 
-/// What a fault does is told with its name, its place, and the rate in force.
+/// The effect of a fault is reported with its name, its place, and the rate in force.
 #[test]
 fn a_slow_link_is_named_as_its_fault() {
     let mut slow = run();

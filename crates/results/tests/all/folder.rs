@@ -1,4 +1,4 @@
-//! The result folder: complete or absent, and never over files of other programs.
+//! The result folder is complete or absent, and never replaces files of other programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,7 +81,7 @@ fn other_peoples_files_are_left_alone() {
     assert!(refused(&mixed).contains("it holds \"notes.txt\""));
     assert_eq!(fs::read_to_string(mixed.join("notes.txt")).unwrap(), "mine");
 
-    // The names of our files, but not ours.
+    // A file with the name of a result file, but foreign contents.
     let lookalike = dir.path().join("lookalike");
     fs::create_dir(&lookalike).unwrap();
     fs::write(lookalike.join("summary.json"), "{\"schema\": \"other\"}").unwrap();
@@ -112,7 +112,7 @@ fn a_comparison_has_a_folder_for_each_run_and_can_be_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let destination = dir.path().join("compare");
     for _ in 0..2 {
-        // Different names that become the same folder name.
+        // Different names that map to the same folder name.
         let runs = [run("a/b", Shape::SMALL), run("a:b", Shape::SMALL), run("c", Shape::SMALL)];
         let summaries: Vec<Summary> = runs.iter().map(Summary::from_run).collect();
         let folder = ResultFolder::create(&destination).unwrap();
@@ -134,7 +134,7 @@ fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
         ..RunResult::default()
     };
     let mut file = folder.flow_file_among(known(&runs[0])).unwrap().expect("the first of its name");
-    // The other's folder has the same name: its records are kept.
+    // The other run has a folder of the same name, so this run's records are kept in memory.
     assert!(folder.flow_file_among(known(&runs[1])).unwrap().is_none());
     file.add(&runs[0].flows).unwrap();
     file.finish(&runs[0].info).unwrap();
@@ -145,7 +145,7 @@ fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
     let written = RunResult { flows: Vec::new(), streamed: Some(Box::new(figures)), ..first.clone() };
     let summaries = [&written, &second].map(Summary::from_run);
     folder.write_comparison(&[(&second, &summaries[1]), (&written, &summaries[0])]).unwrap();
-    // Whatever the report draws, it draws without the records.
+    // The report is the same with and without the records.
     let kept = report_html(&[(&second, &summaries[1]), (&first, &summaries[0])]);
     assert_eq!(report_html(&[(&second, &summaries[1]), (&written, &summaries[0])]), kept);
     let target = folder.commit().unwrap();

@@ -1,4 +1,4 @@
-//! Parquet files read back: same rows, same values, names and units of the registry.
+//! Parquet files read back: rows, values, names and units match the column tables.
 
 use std::fs::File;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn written(run: &RunResult) -> (tempfile::TempDir, std::path::PathBuf) {
 fn flows_come_back_as_they_were() {
     let mut run = run("small", Shape::SMALL);
     run.flows[3].job = Some(0);
-    run.flows[4].size_bytes = (1 << 63) + 5; // the sign bit of Parquet's integer
+    run.flows[4].size_bytes = (1 << 63) + 5; // sets the sign bit of Parquet's integer
     run.flows[5].src_host = u32::MAX;
     let (_dir, folder) = written(&run);
     let rows = rows(&folder, "flows.parquet");

@@ -1,5 +1,5 @@
-//! The report as text: its figures are the summary's, it is one file, and it stays small. In a browser it is tested
-//! by `web/test`.
+//! The report as text: its figures are those of the summary, it is one file, and it stays small. `web/test` tests it
+//! in a browser.
 
 use crate::support::{Shape, run};
 use pathweave_results::{
@@ -15,7 +15,7 @@ fn report(runs: &[&RunResult]) -> String {
     html
 }
 
-/// The data of one script element.
+/// Returns the data of one script element.
 fn embedded(html: &str, id: &str) -> Value {
     let text = html.split_once(&format!("id=\"{id}\">")).unwrap().1.split_once("</script>").unwrap().0;
     serde_json::from_str(text).unwrap()
@@ -77,7 +77,8 @@ fn a_large_fabric_is_drawn_in_blocks_and_matrices_that_hold_every_link() {
     let blocks = &fabric["blocks"];
     let links: f64 = blocks["panels"].as_array().unwrap().iter().map(|p| p["links"].as_f64().unwrap()).sum();
     assert_eq!(links, 4_096.0);
-    // 16 blocks of 4 ToRs with their hosts, 16 spines: lines between them, and behind these the cells of matrices.
+    // 16 blocks of 4 ToRs with their hosts, and 16 spines: the lines between them, followed by the cells of the
+    // matrices.
     assert_eq!(fabric["nodes"].as_array().unwrap().len(), 48);
     let lines = fabric["from"].as_array().unwrap().len();
     assert_eq!(lines, 2 * 16 * 16 + 2 * 16);
@@ -95,11 +96,11 @@ fn a_run_in_which_nothing_happened_has_a_report() {
     assert!(!html.contains("NaN") && !html.contains("[[summaries]]"));
 }
 
-/// Half a million flows: what the page holds of them is bounded, exact where it claims to be, and the same every time.
+/// Half a million flows: the part that the page contains is bounded, exact where it claims to be, and reproducible.
 #[test]
 fn many_flows_are_thinned_out_to_exact_quantiles_and_a_fixed_sample() {
     const FLOWS: u32 = 500_000;
-    // 7 and 500,000 have no common factor: every number of picoseconds once.
+    // 7 and 500,000 are coprime, so every number of picoseconds occurs once.
     let flow = |flow: u32| FlowRecord {
         flow,
         size_bytes: 1_000,
@@ -128,7 +129,7 @@ fn many_flows_are_thinned_out_to_exact_quantiles_and_a_fixed_sample() {
     } {
         let at = fractions.iter().position(|f| *f == f64::from(per_mille) / 1_000.0).expect("it is shown");
         assert_eq!(of_summary, percentile(&all, per_mille as u64));
-        // The page has five digits.
+        // The page has five significant digits.
         assert!((values[at] / of_summary - 1.0).abs() < 1e-4, "{per_mille}: {} {of_summary}", values[at]);
     }
 
@@ -140,13 +141,14 @@ fn many_flows_are_thinned_out_to_exact_quantiles_and_a_fixed_sample() {
     for (shown, exact) in slowdowns[..slowest].iter().zip(all.iter().rev()) {
         assert!((shown / exact - 1.0).abs() < 1e-4);
     }
-    // The random part: its mean is that of all, 251.0 times the ideal, within five standard errors (144/sqrt(3,000)).
+    // The mean of the random part is that of all flows, 251.0 times the ideal, within five standard errors
+    // (144/sqrt(3,000)).
     let sample = &slowdowns[slowest..];
     let mean = sample.iter().sum::<f64>() / sample.len() as f64;
     assert!((mean - 251.0).abs() < 13.2, "{mean}");
 }
 
-/// The viewer's packages come from whatever registry its builder uses, and are known by their hashes.
+/// The builder of the viewer may use any registry; packages are identified by their hashes.
 #[test]
 fn the_lock_file_of_the_viewer_names_no_registry() {
     let lock: Value = serde_json::from_str(include_str!("../../../../web/package-lock.json")).unwrap();

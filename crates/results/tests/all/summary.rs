@@ -1,8 +1,9 @@
-//! Figures computed by hand.
+//! Figures of a summary, computed by hand.
 
 use pathweave_results::*;
 
-/// Group, size, start, completion time (`None`: unfinished) and ideal completion time, in microseconds.
+/// Creates a flow from group, size, start, completion time (`None`: unfinished) and ideal completion time, in
+/// microseconds.
 fn flow(group: u16, size_bytes: u64, start_us: u64, fct_us: Option<u64>, ideal_us: u64) -> FlowRecord {
     let ps = |us: u64| us * 1_000_000;
     FlowRecord {
@@ -115,7 +116,8 @@ fn fabric_jobs_and_cost() {
         s.fabric.tiers.iter().map(|t| (t.tier, t.direction, t.utilisation_ratio.mean)).collect();
     assert_eq!(tiers, [(0, "up", 0.5), (0, "down", 0.25)]);
     assert_eq!((s.jobs.count, s.jobs.unfinished, s.jobs.completion_ns.max), (2, 1, 3.0));
-    // 3 ns, of which 1 would pass without a network; 300 bytes are 800 Gb/s, twice that on the bus.
+    // 3 ns, of which 1 ns would pass without a network. 300 bytes in 3 ns are 800 Gb/s, and the bus bandwidth is
+    // twice that.
     assert_eq!((s.jobs.exposed_ns.count, s.jobs.exposed_ns.max), (1, 2.0));
     assert_eq!((s.jobs.algorithm_bandwidth_bps.mean, s.jobs.bus_bandwidth_bps.mean), (8e11, 1.6e12));
     assert_eq!((s.run.events_per_packet_hop, s.run.packet_hops_per_cpu_s), (1.5, 5.0));

@@ -1,25 +1,27 @@
-//! `system.json` of ASTRA-sim as lines of a workload: algorithms of collectives, and how fast GPUs compute.
+//! Conversion of ASTRA-sim's `system.json` to lines of a workload: algorithms of collectives, and the compute rate of
+//! GPUs.
 
 use pathweave_workload::{Algorithm, Operation};
 use serde_json::{Map, Value};
 
 use crate::text::{did_you_mean, nearest};
 
-/// The algorithms of collectives: their key, their operation, and the field of `algorithms` here.
+/// Collectives: key in `system.json`, operation, and field of `algorithms` in a workload.
 const COLLECTIVES: [(&str, Operation, &str); 4] = [
     ("all-reduce-implementation", Operation::AllReduce, "all_reduce"),
     ("reduce-scatter-implementation", Operation::ReduceScatter, "reduce_scatter"),
     ("all-gather-implementation", Operation::AllGather, "all_gather"),
     ("all-to-all-implementation", Operation::AllToAll, "all_to_all"),
 ];
-/// Names of algorithms. "one" before them has them over one dimension, a number behind "direct" bounds what is on the way.
+/// Names of algorithms. The prefix "one" stands for a collective over one dimension; a number after "direct" bounds
+/// the chunks in flight.
 const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("ring", Algorithm::Ring),
     ("direct", Algorithm::Direct),
     ("halvingDoubling", Algorithm::HalvingDoubling),
     ("doubleBinaryTree", Algorithm::DoubleBinaryTree),
 ];
-/// Keys that change nothing that a workload here has.
+/// Keys without an effect on anything a workload describes.
 const WITHOUT_EFFECT: [&str; 6] = [
     "trace-enabled",
     "track-local-mem",
@@ -28,7 +30,7 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "replay-only",
     "injection-scale",
 ];
-/// Other keys that ASTRA-sim reads, and what they are about.
+/// Other keys that ASTRA-sim reads, and their meaning.
 const OTHERS: [(&str, &str); 18] = [
     ("scheduling-policy", "the order of collectives that are ready"),
     ("collective-optimization", "how a collective over several dimensions is divided among them"),
@@ -50,10 +52,11 @@ const OTHERS: [(&str, &str); 18] = [
     ("inter-dimension-scheduling", "the order of dimensions"),
 ];
 
-/// The lines of a workload of kind "chakra" or "simai" that say what the file does. Adds what they do not say to `lost`.
+/// Returns the lines of a workload of kind "chakra" or "simai" that express the file. Appends everything they cannot
+/// express to `lost`.
 ///
 /// # Errors
-/// The file is no JSON object, or a key or value is unknown.
+/// The file is not a JSON object, or a key or value is unknown.
 pub(super) fn workload_lines(file: &str, text: &str, lost: &mut Vec<String>) -> Result<String, String> {
     let read: Map<String, Value> = serde_json::from_str(text).map_err(|why| {
         format!("{file}:{}: expected an object, as system.json of ASTRA-sim is: {why}", why.line())
@@ -87,7 +90,7 @@ pub(super) fn workload_lines(file: &str, text: &str, lost: &mut Vec<String>) -> 
         format!("# Of {file}, for a [[workload]] of kind = \"chakra\" or \"simai\"."),
         format!("algorithms = {{ {} }}", algorithms.join(", ")),
     ];
-    // Without it, computations take the durations of the trace.
+    // Without the roofline, computations take the durations of the trace.
     if let Some(peak) = read.get("peak-perf").filter(|_| is_on(read.get("roofline-enabled"))) {
         let is_rate = peak.as_f64().is_some_and(|peak| peak > 0.0);
         if !is_rate {
@@ -108,14 +111,14 @@ fn is_on(value: Option<&Value>) -> bool {
     }
 }
 
-/// The names of algorithms by dimension.
+/// Returns the names of the algorithms by dimension.
 fn names(value: &Value) -> Result<Vec<&str>, String> {
     let list = value.as_array().filter(|list| !list.is_empty());
     list.and_then(|list| list.iter().map(Value::as_str).collect())
         .ok_or_else(|| "expected a list of names, one a dimension".to_owned())
 }
 
-/// The algorithm of an operation; or why a workload here has none like it.
+/// Returns the algorithm of an operation, or the reason why a workload cannot express it.
 fn algorithm(names: &[&str], operation: Operation) -> Result<Result<Algorithm, String>, String> {
     let mut found = Vec::new();
     for name in names {
@@ -164,13 +167,13 @@ mod tests {
         );
         let begins: Vec<&str> = lost.iter().map(|lost| lost.split(" = ").next().unwrap()).collect();
         assert_eq!(begins, ["reduce-scatter-implementation", "endpoint-delay", "scheduling-policy"]);
-        // Each key that ASTRA-sim (518bd51) reads is known.
+        // Every key that ASTRA-sim (518bd51) reads is known.
         let (_, lost) = lines(
             r#"{"all-to-all-implementation-custom": ["a"], "all-gather-implementation-custom": ["b"],
                 "reduce-scatter-implementation-custom": ["c"], "per-node-custom-implementation": "d.yml"}"#,
         );
         assert_eq!(lost.len(), 4);
-        // Without the roofline, computations last as in the trace.
+        // Without the roofline, computations take the durations of the trace.
         let (text, lost) = lines(r#"{"peak-perf": 900, "all-to-all-implementation": ["ring"]}"#);
         assert!(!text.contains("peak_tflops"), "{text}");
         assert_eq!(

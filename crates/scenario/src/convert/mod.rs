@@ -1,4 +1,4 @@
-//! From one file format to another: topologies, lists of flows, traces.
+//! Conversion between file formats of topologies, flow lists and traces.
 
 mod astra_system;
 
@@ -20,25 +20,25 @@ use pathweave_workload::{
 use crate::load::{Changes, Loaded};
 use crate::text::{Diagnostics, did_you_mean, nearest};
 
-/// Hosts that ranks of a trace may be on while it is converted: as many as a topology can have.
+/// Number of hosts that ranks of a trace may occupy during conversion: as many as a topology can have.
 const MOST_HOSTS: u32 = pathweave_topo::MAX_NODES;
-/// Bytes that tell a schedule in binary form.
+/// Length of the header that identifies a schedule in binary form.
 const GOAL_HEAD_BYTES: u64 = 8;
-/// Longest file that is read.
+/// Size of the largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
-/// A format of files.
+/// File format.
 #[derive(Clone, Copy, Debug)]
 pub struct FileFormat {
-    /// Its name.
+    /// Name of the format.
     pub name: &'static str,
-    /// One line about it.
+    /// Description in one line.
     pub help: &'static str,
-    /// The extension that tells it, if any does.
+    /// File name extension that identifies the format, if there is one.
     pub extension: Option<&'static str>,
-    /// True if it can be read.
+    /// True if the format can be read.
     pub is_read: bool,
-    /// True if it can be written.
+    /// True if the format can be written.
     pub is_written: bool,
     kind: Kind,
 }
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// The formats there are.
+/// Returns all supported formats.
 pub fn formats() -> Vec<FileFormat> {
     let topologies = TOPOLOGY_FORMATS.iter().map(|format| FileFormat {
         name: format.name,
@@ -121,47 +121,47 @@ pub fn formats() -> Vec<FileFormat> {
     topologies.chain(flows).chain(traces).chain([scenario, settings, workload]).collect()
 }
 
-/// What to convert from and to.
+/// Formats and settings of a conversion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conversion<'a> {
-    /// Name of the format that is read. Default: by the file's extension, or its first line.
+    /// Name of the input format. Default: detected from the extension or the beginning of the file.
     pub from: Option<&'a str>,
-    /// Name of the format that is written. Default: by the extension.
+    /// Name of the output format. Default: detected from the extension.
     pub to: Option<&'a str>,
-    /// `key=value`: fields of the scenario, or of the workload that a trace becomes.
+    /// `key=value` settings: fields of the scenario, or of the workload that a trace becomes.
     pub set: &'a [String],
 }
 
-/// The content of what is written.
+/// Output of a conversion.
 #[derive(Clone, Debug)]
 pub enum Written {
-    /// The text of a file.
+    /// Content of a text file.
     Text(String),
-    /// The files of a new folder: name and content of each.
+    /// Files of a new folder: name and content of each.
     Folder(Vec<(String, Vec<u8>)>),
 }
 
-/// A file in another format.
+/// Result of a conversion.
 #[derive(Clone, Debug)]
 pub struct Converted {
-    /// The content.
+    /// Output to write.
     pub written: Written,
-    /// The format that was read.
+    /// Input format.
     pub from: &'static str,
-    /// The format it is in.
+    /// Output format.
     pub to: &'static str,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// Content that the format cannot express, and so is left out.
+    /// Content that the output format cannot express and that is left out.
     pub lost: Vec<String>,
 }
 
-/// Why a file was not converted.
+/// Reason why a conversion failed.
 #[derive(Clone, Debug)]
 pub enum ConvertError {
-    /// The scenario is wrong.
+    /// The scenario is invalid.
     Scenario(Diagnostics),
-    /// Anything else, for people.
+    /// Any other error, as a message for the user.
     Other(String),
 }
 
@@ -177,7 +177,7 @@ impl From<String> for ConvertError {
     }
 }
 
-/// What was read.
+/// Content that was read from the input.
 enum Content {
     Lines(String),
     Topology(Box<Topology>),
@@ -185,7 +185,11 @@ enum Content {
     Graph(Arc<MessageGraph>),
 }
 
-/// Reads `input`, and writes its content in the format of `output`. No file is written.
+/// Reads `input` and converts its content to the format of `output`. Writes no file.
+///
+/// # Errors
+///
+/// [`ConvertError`] if a format is unknown or cannot be read, written or combined, or if the input is invalid.
 pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Converted, ConvertError> {
     let from = match how.from {
         Some(name) => named("--from", name)?,
@@ -295,19 +299,19 @@ fn read(
             if let Kind::Trace(_) = to.kind {
                 return Ok(Content::Graph(graph));
             }
-            // Lists for an imported topology number hosts as its file does.
+            // Flow lists for an imported topology use the host numbers of its file.
             let ids = loaded.scenario.topology.has_node_ids().then(|| host_ids(&topology)).flatten();
             flows_of(&graph, ids.as_deref(), &name, converted)
         }
     }
 }
 
-/// The beginning of the names of files in the folder `output`.
+/// Returns the file name prefix for files in the folder `output`.
 fn prefix_of(output: &Path) -> String {
     output.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// The numbers that the names of hosts keep.
+/// Returns the host numbers that the names of the hosts contain.
 fn host_ids(topology: &Topology) -> Option<Vec<u64>> {
     (0..topology.hosts())
         .map(|host| topology.node_name(NodeId(host)).strip_prefix("host")?.parse().ok())
@@ -321,7 +325,7 @@ fn flows_of(
     converted: &mut Converted,
 ) -> Result<Content, ConvertError> {
     let mut expanded = expand(graph).map_err(|why| format!("{name}: {why}"))?;
-    // A trace is read as if there were as many hosts as there can be.
+    // A trace is read as if the topology had the largest possible number of hosts.
     expanded.flows.hosts =
         expanded.flows.hosts.filter(|hosts| hosts.count < u64::from(MOST_HOSTS) && ids.is_none());
     if let Some(ids) = ids {
@@ -333,7 +337,7 @@ fn flows_of(
     Ok(Content::Flows(expanded.flows))
 }
 
-/// The messages of a trace, on as many hosts as it has ranks.
+/// Returns the messages of a trace, on as many hosts as it has ranks.
 fn graph_of_trace(
     input: &Path,
     format: &TraceFormat,
@@ -345,7 +349,7 @@ fn graph_of_trace(
         (Some(folder), Some(name)) => (folder.to_owned(), name.to_string_lossy().into_owned()),
         _ => (input.to_owned(), ".".to_owned()),
     };
-    // A file of a Chakra trace stands for all of them.
+    // Any file of a Chakra trace names the whole trace.
     let is_rank = |(prefix, rank): (&str, &str)| rank.parse::<u32>().is_ok().then(|| prefix.to_owned());
     let file = file.strip_suffix(".et").and_then(|file| is_rank(file.rsplit_once('.')?)).unwrap_or(file);
     config.insert(format.field.to_owned(), toml::Value::String(file));
@@ -355,14 +359,14 @@ fn graph_of_trace(
     let refuse = |why: String| ConvertError::Other(format!("{}: {why}", input.display()));
     let traffic: Traffic = serde_path_to_error::deserialize(toml::Value::Table(config))
         .map_err(|why| refuse(why.into_inner().message().to_owned()))?;
-    // What no rank sends is not part of the list, so the rate of hosts does not matter.
+    // Only messages between ranks are listed, so the rate of hosts does not matter.
     let env = WorkloadEnv { base_dir, ..WorkloadEnv::new(MOST_HOSTS, Rate::from_gbps(100)) };
     let workload = pathweave_workload::build(&[WorkloadConfig::new(traffic)], &env)
         .map_err(|why| refuse(why.to_string()))?;
     Ok((workload.graph, workload.notes))
 }
 
-/// `key=value`, where the value is TOML or a text without quotes.
+/// Parses `key=value`, where the value is TOML or an unquoted text.
 fn setting(change: &str) -> Result<toml::Table, String> {
     let Some((key, value)) = change.split_once('=') else {
         return Err(format!("--set {change}: expected KEY=VALUE"));
@@ -387,7 +391,7 @@ fn text_of(path: &Path) -> Result<String, String> {
     read_text_file(path, MAX_FILE_BYTES).map_err(|why| format!("cannot read {}: {why}", path.display()))
 }
 
-/// The format of this name.
+/// Returns the format with this name.
 fn named(option: &str, name: &str) -> Result<FileFormat, String> {
     let all = formats();
     all.iter().find(|format| format.name == name).copied().ok_or_else(|| {
@@ -401,7 +405,7 @@ fn extension_of(path: &Path) -> Option<String> {
     path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
 }
 
-/// The format of a file that is read.
+/// Detects the format of an input file.
 fn of_input(input: &Path) -> Result<FileFormat, String> {
     let by_name = |name: &str| named("--from", name);
     if !input.is_file() && is_chakra(input) {
@@ -439,7 +443,7 @@ fn of_input(input: &Path) -> Result<FileFormat, String> {
     }
 }
 
-/// Whether it is the folder of a Chakra trace, or folder and prefix.
+/// Returns true if `path` is the folder of a Chakra trace, or folder and prefix.
 fn is_chakra(path: &Path) -> bool {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -451,7 +455,7 @@ fn is_chakra(path: &Path) -> bool {
     })
 }
 
-/// The format of a file that is written, for content of this kind.
+/// Returns the output format for content of this kind.
 fn of_output(output: &Path, content: Kind) -> Result<FileFormat, String> {
     let extension = extension_of(output);
     let name = match (extension.as_deref(), content) {

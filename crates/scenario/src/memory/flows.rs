@@ -1,4 +1,4 @@
-//! Memory of a run without packets: messages, and the links they share.
+//! Memory of a flow simulation: messages and the links they share.
 
 use pathweave_sim::{Footprint, SimSpec, Sizes};
 
@@ -6,12 +6,12 @@ use crate::calibrate::A_MESSAGE_BYTES;
 
 use super::{AT_WORK, Memory, MemoryPart, NAME, Process, REPORT, SUMMARY_OF_A_FLOW};
 
-/// What is kept of a message under way: its place in the solver with the links it uses, what it has left, when it ends.
+/// Bytes for a message in progress: its entry in the solver with the links it uses, its remaining bytes, and its end.
 const UNDER_WAY: f64 = 400.0;
-/// A resource, with its users' places.
+/// Bytes for a link in the solver, with entries for its users.
 const A_LINK: f64 = 160.0;
 
-/// By one thread, whatever the process has: a run of flows has no use for more.
+/// Estimates the memory of a flow simulation. It uses one thread, whatever the process has.
 pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process: Process) -> Memory {
     let sizes = Sizes::of(spec);
     let count = |number: usize, bytes: usize| number as f64 * bytes as f64;
@@ -45,8 +45,8 @@ pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process
     Memory { threads: 1, parts, total_bytes }
 }
 
-/// Of flows that are measured on packets: these are run first, then flows beside what messages took as packets. Whichever takes
-/// more.
+/// Estimates the memory of flows that are calibrated on packets: the larger of the packet simulation, which runs
+/// first, and the flow simulation with the packets' completion times.
 pub(super) fn measured(mut flows: Memory, packets: Memory, spec: &SimSpec) -> Memory {
     let bytes = (spec.graph.messages().len() * A_MESSAGE_BYTES) as u64;
     flows.parts.push(MemoryPart { part: "calibration", bytes, what: "what messages took as packets" });

@@ -1,9 +1,9 @@
-//! How much memory a run takes, told before it is made: bytes by part.
+//! Estimate of a run's memory before it starts: bytes by part.
 //!
-//! What is there from the start is counted: so many pieces of each kind, each as large as the compiler makes it
-//! ([`Sizes`]). What grows while the run goes follows from what its messages pass and how many packets are on their way at
-//! a time (`ways.rs`). This is an estimate, and too low where networks are oversubscribed and queues stay full;
-//! docs/scenario.md has figures.
+//! Everything that exists from the start is counted: number of items of each kind times the size the compiler gives
+//! them ([`Sizes`]). Everything that grows during the run is derived from the links and queues that messages pass and
+//! the number of packets in flight (`ways.rs`). The estimate is too low for oversubscribed networks whose queues stay
+//! full; docs/scenario.md has figures.
 
 mod flows;
 mod open;
@@ -23,85 +23,89 @@ use crate::{calibrate, doubt};
 use open::Open;
 use ways::Ways;
 
-/// Flows of which a run with samples remembers what they waited for, at most, and bytes of one.
+/// Largest number of flows whose waiting times a run with samples stores, and bytes of one flow.
 const WAITS_REMEMBERED: usize = 1 << 14;
 const WAITS_OF_A_FLOW: f64 = 400.0;
 
-/// What a run takes of memory, and of which program in which way it is made.
+/// Estimated memory of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Threads the run is made by.
+    /// Number of threads of the run.
     pub threads: u16,
-    /// Its parts, in the order in which they come to be.
+    /// Parts of the memory, in the order of their allocation.
     pub parts: Vec<MemoryPart>,
-    /// All of them, bytes.
+    /// Total memory in bytes.
     pub total_bytes: u64,
 }
 
-/// A part of a run, and the memory it takes.
+/// Part of the memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryPart {
-    /// Its name.
+    /// Name of the part.
     pub part: &'static str,
-    /// Bytes, at their most.
+    /// Peak size in bytes.
     pub bytes: u64,
-    /// What is in it.
+    /// Content of the part.
     pub what: &'static str,
 }
 
-/// The process in which a run is made, as far as its memory hangs on it.
+/// Properties of the process that affect the memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Threads the run is made by. Each has a copy of the network and of the state of all messages.
+    /// Number of threads of the run. Each thread has a copy of the network and of the state of all messages.
     pub threads: NonZeroU16,
-    /// What the process takes without the run, bytes.
+    /// Memory of the process without the run, in bytes.
     pub own_bytes: u64,
-    /// What becomes of the records of flows while the run goes on.
+    /// Treatment of flow records during the run.
     pub records: Records,
 }
 
-/// What becomes of the records of flows while a run goes on.
+/// Treatment of flow records during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// They stay in memory to the end, as in programs that use them.
+    /// Records stay in memory to the end, for programs that use them.
     Kept,
-    /// They are written as they become known, as in a run of the program; those of jobs and activities at the end, one by one.
+    /// Records are written as they become known, as in a run of the program. Those of jobs and activities are written
+    /// one by one at the end.
     Written,
 }
 
 impl Process {
-    /// What the program takes before it has read anything, bytes: most of it its own text as far as it has been touched.
+    /// Memory of the program before it has read anything, in bytes. Most of it is the program's code, as far as it
+    /// has been paged in.
     pub const USUAL_OWN_BYTES: u64 = 16_700_000;
 
-    /// One thread of a program that keeps records.
+    /// One thread in a program that keeps records.
     pub const ONE_THREAD: Process =
         Process { threads: NonZeroU16::MIN, own_bytes: Process::USUAL_OWN_BYTES, records: Records::Kept };
 }
 
-/// Bytes that a host allocates before it has sent anything: the key to its memory. A test weighs it.
+/// Heap bytes of a host that has sent nothing: the key to its memory. A test measures it.
 const IDLE_HOST_HEAP: f64 = 160.0;
-/// What a queue pair and its policy allocate, and the maps from queue pairs to messages at the host: of each end of a
-/// connection with a message under way. A test weighs it.
+/// Heap bytes of a queue pair and its policy at each end of a connection with a message in progress, including the
+/// host's maps from queue pairs to messages. A test measures it.
 const QUEUE_PAIR_HEAP: f64 = 220.0;
-/// What is due at a host that is not idle: the first places of its agenda. A test weighs it.
+/// Bytes of the events due at a busy host: the initial capacity of its agenda. A test measures it.
 const AGENDA: f64 = 4.0 * (40.0 + 32.0);
-/// A vector that grows by doubling is as likely as not to have any size between what it needs and twice that: on average
-/// it takes 1/ln 2 of what is in it.
+/// Average overhead of a vector that grows by doubling. Its capacity is uniformly distributed on a logarithmic scale
+/// between its length and twice that, so the mean is 1/ln 2 of the length.
 const GROWN: f64 = std::f64::consts::LOG2_E;
-/// The list of samples grows by doubling, and is there twice while every two instants become one.
+/// Overhead of the list of samples. It grows by doubling, and exists twice while pairs of samples are merged.
 const SAMPLES_GROWN: f64 = 1.5;
-/// Bytes of the name of a node or link, rounded up to what the allocator hands out.
+/// Bytes of the name of a node or link, rounded up to the allocator's size class.
 const NAME: f64 = 32.0;
-/// The page of the report with its data while it is written, and tables of Parquet on their way to their files.
+/// Bytes of the report page and its data while it is written, and of Parquet tables that wait for their files.
 const REPORT: f64 = 6e6;
-/// What a run and its report touch of the program and its libraries, beyond what is resident when the program starts: the
-/// smallest run takes 14 MB more than `--version`, and 6 MB of that are [`REPORT`]. Measured, release and debug alike.
+/// Bytes of the program and its libraries that a run and its report page in after the start of the program. Measured:
+/// the smallest run takes 14 MB more than `--version`, of which 6 MB are [`REPORT`]; release and debug builds alike.
 const AT_WORK: f64 = 8e6;
-/// The list of a figure of each flow while its percentiles are found, and the same by size, where lists grow.
+/// Bytes for each flow of the list from which percentiles are computed, and of the same list by size, whose vectors
+/// grow.
 const SUMMARY_OF_A_FLOW: f64 = 2.0 * 8.0;
 
 impl Memory {
-    /// Of a run in this process. `routing` is that of the whole topology; `completion` is before the end of any run.
+    /// Estimates a run in this process. `routing` is that of the whole topology; `completion` is a lower bound of the
+    /// run's end.
     pub(crate) fn new(
         spec: &SimSpec,
         routing: &Routing,
@@ -139,10 +143,10 @@ impl Memory {
         let network = count(ports, sizes.port)
             + count(nodes, sizes.node)
             + count(switches, sizes.switch)
-            // The map of ports, and which links are down.
+            // Map of ports, and the state of each link.
             + count(nodes, size_of::<u32>())
             + count(links, 3 * size_of::<u32>());
-        // Only while it is built.
+        // Used only while the network is built.
         let cables = count(links, sizes.cable) * threads;
         let routes = routes(spec, routing);
         let hosts_at_rest = count(hosts, sizes.host) + IDLE_HOST_HEAP * hosts as f64;
@@ -151,7 +155,7 @@ impl Memory {
         let writes = process.records == Records::Written && records_can_be_written_singly(spec);
         let known = if writes { open::known_at_once(spec, &sizes, ways.round_trip) } else { messages };
         let of_messages = count(known, sizes.message) * threads;
-        // What each task still waits for, and what it waited for last.
+        // Number of predecessors that each task still waits for, and the last predecessor.
         let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 8) } else { 0.0 };
         let packets = ways.places * sizes.place as f64
             + open.packets * GROWN * sizes.content as f64
@@ -169,7 +173,7 @@ impl Memory {
         let remembered = if spec.observe.sampling().is_some() { messages.min(WAITS_REMEMBERED) } else { 0 };
         let sampling = count(ports, 8) + count(hosts, 8) + WAITS_OF_A_FLOW * remembered as f64;
         let of_flows = match writes {
-            // And those that wait for the disk.
+            // The second term is the records that wait for the disk.
             true => {
                 count(messages, sizes.flow_figures)
                     + count(messages.min(FlowFile::WAITING), sizes.flow_record)
@@ -179,7 +183,7 @@ impl Memory {
         let records = of_flows
             + (count(ports, sizes.link_record) + NAME * ports as f64)
             + (count(nodes, sizes.node_record) + NAME * nodes as f64);
-        // The allocator keeps what the run has freed by then.
+        // The allocator retains memory that the run has freed by then.
         let figures = if writes { 0.0 } else { sizes.flow_figures as f64 };
         let results = REPORT + (SUMMARY_OF_A_FLOW + figures) * messages as f64;
 
@@ -204,10 +208,10 @@ impl Memory {
     }
 }
 
-/// Routes of switches, and what the run knows of paths besides.
+/// Estimates the memory of the switches' routes and of the paths that the run stores.
 fn routes(spec: &SimSpec, routing: &Routing) -> f64 {
     let tables = match routing.destination_classes() {
-        // In the ports' numbers once more for each switch, and the class of each host.
+        // Once more for each switch, in its port numbers, plus the class of each host.
         Some((of_host, members)) => {
             let switches = spec.topology.switches().len();
             size_of_val(of_host) as f64 + (switches * members.len() * 2 * size_of::<u32>()) as f64

@@ -1,4 +1,4 @@
-//! What is under way at a time: connections, their queue pairs, packets.
+//! Largest number of connections, queue pairs and packets in progress at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,25 +10,25 @@ use pathweave_workload::{Message, TaskId};
 
 use super::ways::Ways;
 
-/// Connections of one message each take so many times their own time, as they share links.
+/// Factor by which a message on a connection of its own takes longer than alone, because it shares links.
 const SHARING: u64 = 3;
 
-/// What is under way at a time, at most.
+/// Largest numbers of items in progress at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
     /// Ends of queue pairs.
     pub(super) queue_pair_ends: f64,
-    /// Places for queue pairs: each host has as many as it needs, rounded up to a power of two.
+    /// Slots for queue pairs. Each host has as many as it needs, rounded up to a power of two.
     pub(super) places: f64,
-    /// Entries in the tables from numbers to queue pairs: one for each that a host ever has.
+    /// Entries in the tables from numbers to queue pairs: one for each queue pair that a host ever has.
     pub(super) numbers: f64,
     /// Hosts that send or receive.
     pub(super) busy_hosts: f64,
-    /// Packets and acknowledgements on their way.
+    /// Packets and acknowledgements in flight.
     pub(super) packets: f64,
-    /// Of these, packets that wait in queues.
+    /// Number of these packets that wait in queues.
     pub(super) waiting: f64,
-    /// What queue pairs have room to remember of packets in flight.
+    /// Capacity of the queue pairs for records of packets in flight.
     pub(super) slots_in_flight: f64,
 }
 
@@ -65,43 +65,44 @@ impl Open {
         }
     }
 
-    /// Instants that are sampled.
+    /// Returns the number of sampling instants.
     pub(super) fn samples(&self, spec: &SimSpec, completion: Time) -> f64 {
         let Some(interval) = spec.observe.sampling() else { return 0.0 };
         let until = spec.stop.until.map_or(Time::MAX, |until| Time::ZERO + until);
         let all = completion.min(until).as_ps() as f64 / interval.as_ps().max(1) as f64;
-        // Beyond the most, every second one is left out: then there are half to all of them.
+        // At the limit every second sample is dropped, so that half to all of the limit remain.
         all.min(f64::from(spec.observe.max_samples))
     }
 }
 
-/// Queue pairs at each end of a connection: of the scheme that has most.
+/// Returns the largest number of queue pairs at each end of a connection over all schemes.
 fn queue_pairs(spec: &SimSpec) -> f64 {
     let schemes = spec.groups.iter().map(|group| &spec.schemes[usize::from(group.scheme)].scheme);
     let of_scheme = |scheme: &pathweave_policy::Scheme| match scheme.service {
-        // One for all peers of a process.
+        // One queue pair for all peers of a process.
         Service::Datagram(_) => 0.1,
         _ => f64::from(scheme.queue_pairs),
     };
     schemes.map(of_scheme).fold(0.0, f64::max)
 }
 
-/// Connections that are open at the same time.
+/// Returns the largest number of connections that are open at the same time.
 fn connections(spec: &SimSpec, footprint: &Footprint, round_trip: Duration) -> f64 {
     let single = footprint.connections - footprint.lasting_connections;
     let single = single.min(most_at_once(spec, round_trip));
     (footprint.lasting_connections + single) as f64
 }
 
-/// Of how many messages a run that writes their records knows something at a time: of those that have begun, and of those that have
-/// ended and leave together with one that has not, or after one.
+/// Returns the largest number of messages whose state a run that writes their records keeps at a time. These are the
+/// messages that have started, and those that have ended and are removed together with, or after, a message that has
+/// not.
 pub(super) fn known_at_once(spec: &SimSpec, sizes: &Sizes, round_trip: Duration) -> usize {
     let graph = &spec.graph;
     let messages = graph.messages();
     if !flows_can_leave(spec) || graph.has_dependencies() {
         return messages.len();
     }
-    // When each chunk begins, and when it and all before it have ended.
+    // Start of each chunk, and time at which it and all chunks before it have ended.
     let mut latest = Time::ZERO;
     let chunks = messages.chunks(sizes.leaving_together).map(|chunk| {
         let end =
@@ -117,14 +118,14 @@ pub(super) fn known_at_once(spec: &SimSpec, sizes: &Sizes, round_trip: Duration)
     (most * sizes.leaving_together).min(messages.len())
 }
 
-/// How long a message takes that shares its links.
+/// Returns the duration of a message that shares its links.
 fn takes(spec: &SimSpec, message: &Message, round_trip: Duration) -> Duration {
     let alone = spec.topology.host_rate(message.src).time_for(message.size.get());
     Duration::from_ps((round_trip + alone).as_ps().saturating_mul(SHARING))
 }
 
-/// Messages under way at the same time at most, if each takes [`SHARING`] times as long as alone. Those that wait for others
-/// count from their start on.
+/// Returns the largest number of messages in progress at a time, if each takes [`SHARING`] times as long as alone.
+/// Messages that wait for others count from their start on.
 fn most_at_once(spec: &SimSpec, round_trip: Duration) -> u64 {
     let graph = &spec.graph;
     let mut ends: BinaryHeap<Reverse<Time>> = BinaryHeap::new();
@@ -140,6 +141,7 @@ fn most_at_once(spec: &SimSpec, round_trip: Duration) -> u64 {
         ends.push(Reverse(message.start.saturating_add(takes(spec, message, round_trip))));
         most = most.max(ends.len() as u64);
     }
-    // Of those behind others, no more than one for each host and one beside it, or as many as wait for nothing.
+    // Of the messages that wait for others, at most one for each host and one in addition, or as many as there are
+    // without predecessors.
     most + waiting.min((2 * u64::from(graph.hosts())).max(most))
 }

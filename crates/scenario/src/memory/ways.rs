@@ -1,5 +1,5 @@
-//! What the messages of a run pass on their way: how many queues and links they use, and how much is on its way at a time.
-//! Found by sending some of them through the network at random, as switches would.
+//! Links and queues that the messages of a run use, and bytes in flight at a time. A sample of the messages is routed
+//! through the network at random, as switches would do it.
 
 use std::collections::BTreeSet;
 
@@ -8,60 +8,61 @@ use pathweave_sim::{SimSpec, Sizes, profile};
 use pathweave_topo::{NodeId, Routing, Topology};
 use pathweave_units::{Duration, HostId, Rng, Time};
 
-/// Messages that are sent; of more, an even sample.
+/// Number of messages that are routed. A larger set is sampled evenly.
 const SAMPLED_MESSAGES: usize = 4_096;
-/// Ways of one message that are tried; a message that is spread over more is known well enough by these.
+/// Number of paths tried for each message. These are enough for a message that is spread over more.
 const WAYS_OF_A_MESSAGE: u64 = 16;
-/// Bytes that a host keeps on their way, in round trips without queues at its rate: queues fill before a scheme slows down.
+/// Bytes that a host keeps in flight, in idle round trips at its rate. Queues fill before a scheme slows down.
 const ROUND_TRIPS: f64 = 1.5;
-/// The same of a host that sends to one which gets more than it can take: until it hears of that and has slowed down.
+/// Bytes that a host keeps in flight to an overloaded receiver, in idle round trips at its rate. Queues grow until
+/// the feedback arrives and the host has slowed down.
 const OVERLOADED_ROUND_TRIPS: f64 = 6.0;
-/// Acknowledgements on their way for each data packet: they queue less.
+/// Acknowledgements in flight for each data packet. Acknowledgements wait less in queues.
 const ACKS_OF_A_PACKET: f64 = 0.7;
-/// Of the queues that something waits in at some time, those in which something does at the instant of a sample.
+/// Share of the queues in use that are non-empty at the instant of a sample.
 const QUEUES_AT_A_TIME: f64 = 0.3;
-/// Links of the longest way.
+/// Largest number of links on a path.
 const LONGEST: u32 = 128;
-/// An acknowledgement with headers, preamble and gap.
+/// Bytes of an acknowledgement with headers, preamble and gap.
 const ACK_BYTES: u32 = 84;
-/// Headers, preamble and gap of a data packet.
+/// Bytes of headers, preamble and gap of a data packet.
 const OVERHEAD_BYTES: u32 = 82;
 
-/// What messages pass.
+/// Resources that the messages of a run use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ways {
-    /// Places for packets on links and in queues that something passes.
+    /// Packet slots on the links and in the queues that packets pass.
     pub(super) places: f64,
-    /// Bytes of data that hosts keep on their way, all together.
+    /// Bytes of data that all hosts together keep in flight.
     pub(super) bytes_under_way: f64,
-    /// Of these, bytes that are on links when nothing waits.
+    /// Number of these bytes that are on links if all queues are empty.
     pub(super) bytes_on_links: f64,
-    /// Acknowledgements on their way for each data packet.
+    /// Acknowledgements in flight for each data packet.
     pub(super) acks_of_a_packet: f64,
-    /// The mean round trip without queues.
+    /// Average idle round-trip time.
     pub(super) round_trip: Duration,
-    /// When the busiest link has carried all that goes over it, where messages keep to one way each; and when the links of
-    /// the busiest tier have, on average.
+    /// Lower bound of the run's end. For messages on a single path: time at which the busiest link has carried its
+    /// bytes. For all messages: average of that time over the links of the busiest tier.
     pub(super) completion: Time,
-    /// Samples of an instant at which all hosts are busy.
+    /// Number of samples at an instant at which all hosts are busy.
     pub(super) sampled_at_a_time: f64,
 }
 
-/// Passed by data, and by acknowledgements.
+/// Direction of a packet: data or acknowledgement.
 const DATA: usize = 0;
 const ACKS: usize = 1;
 
-/// Directed links of a tier that some of the packets that pass the tier have passed.
+/// Directed links of a tier, and those that the sampled packets used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tier {
-    /// Directed links of the tier.
+    /// Number of directed links in the tier.
     all: f64,
-    /// By what passes: how many packets were sent over the tier, and how many different links that were.
+    /// For data and acknowledgements: number of packets sent over the tier, and number of different links used.
     sent: [f64; 2],
     passed: [f64; 2],
-    /// Links that both have passed.
+    /// Number of links used by both.
     both: f64,
-    /// What data keeps links busy, picoseconds of all together.
+    /// Total transmission time of data on all links together, in picoseconds.
     busy_ps: f64,
 }
 
@@ -130,7 +131,7 @@ impl Ways {
             let either = data + acks - both;
             places += either * on_a_link;
             spread_ps = spread_ps.max(tier.busy_ps * stride as f64 / data.max(1.0));
-            // A NIC is given data only when it is free, so its data never waits; acknowledgements wait for data.
+            // A NIC receives data only when it is free, so only its acknowledgements wait.
             let waits = if number == 1 { data / 2.0 } else { data } + both;
             places += waits * sizes.first_places as f64;
             sampled_at_a_time += either + QUEUES_AT_A_TIME * waits;
@@ -153,15 +154,16 @@ impl Ways {
 }
 
 impl Tier {
-    /// Different links that all packets pass, where only one of `stride` messages was sent. Of `all` links, `sent` packets
-    /// that choose at random pass all x (1 - exp(-sent / all)); but not all links need to be on somebody's way.
+    /// Extrapolates the number of different links used from a sample of one in `stride` messages. If `sent` packets
+    /// choose among `all` links at random, they use `all * (1 - exp(-sent / all))` links. Not every link has to be on
+    /// a path.
     fn passed_by_all(&self, what: usize, stride: f64) -> f64 {
         let (sent, passed) = (self.sent[what], self.passed[what]);
         if stride <= 1.0 || passed == 0.0 {
             return passed;
         }
         let of = |links: f64, sent: f64| links * (1.0 - (-sent / links).exp());
-        // How many links there are to choose from, so that so many would be passed by the sample.
+        // Number of links to choose from for which the sample uses `passed` links.
         let (mut low, mut high) = (passed, self.all.max(passed));
         for _ in 0..40 {
             let middle = (low + high) / 2.0;
@@ -171,8 +173,8 @@ impl Tier {
     }
 }
 
-/// Sends a packet by next hops drawn at random, and shows each link it passes: twice its number, and one more if it is passed
-/// from its second end to its first.
+/// Routes a packet by next hops drawn at random, and passes each link it crosses to `pass`: twice the link's number,
+/// plus one if it is crossed from its second end to its first.
 fn walk(
     topology: &Topology,
     routing: &Routing,
@@ -181,7 +183,7 @@ fn walk(
     mut pass: impl FnMut(usize),
 ) {
     let (mut node, to) = (NodeId::from(from), NodeId::from(to));
-    // More than any network has.
+    // More hops than any network has.
     for _ in 0..LONGEST {
         if node == to {
             return;
@@ -196,8 +198,8 @@ fn walk(
     }
 }
 
-/// Places that a link has for packets: a power of two, as many as are on it at a time where data and what acknowledges other
-/// data share it. The mean over all links.
+/// Returns the average number of packet slots of a link: a power of two, enough for all packets on the link if data
+/// and the acknowledgements of other data share it.
 fn places_on_a_link(spec: &SimSpec, sizes: &Sizes, mtu: u32) -> f64 {
     let links = spec.topology.links();
     let places = |link: &pathweave_topo::Link| {
@@ -208,16 +210,16 @@ fn places_on_a_link(spec: &SimSpec, sizes: &Sizes, mtu: u32) -> f64 {
     links.iter().map(places).sum::<f64>() / links.len().max(1) as f64
 }
 
-/// What all hosts keep on their way.
+/// Bytes that all hosts together keep in flight.
 struct UnderWay {
     all: f64,
-    /// What is on links where nothing waits.
+    /// Number of these bytes that are on links if all queues are empty.
     on_links: f64,
 }
 
 impl UnderWay {
-    /// Each host keeps as much as fills its links, and what waits at receivers that get more than they can take; no more
-    /// than it has to send.
+    /// Computes the bytes from each host's bandwidth-delay product and the queue of an overloaded receiver. A host
+    /// has no more in flight than it has to send.
     fn new(spec: &SimSpec, round_trip: Duration) -> Self {
         let hosts = spec.topology.hosts() as usize;
         let (mut sends, mut gets, mut overloads) = (vec![0u64; hosts], vec![0u64; hosts], vec![false; hosts]);

@@ -1,5 +1,5 @@
-//! The layout of a scenario file. What belongs to a part of the system is that crate's own configuration struct;
-//! here is only what puts them together.
+//! Layout of a scenario file. Each part of the system is configured by its own crate's struct; this module only
+//! combines them.
 
 mod network;
 mod run;
@@ -20,41 +20,43 @@ pub use run::{Calibrate, Fidelity, Fold, RunConfig};
 pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 
-/// A scenario with every shorthand spelled out: presets replaced by what they stand for, defaults filled in.
+/// Scenario with every shorthand expanded: presets are replaced by their settings, and defaults are filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// Name of the scenario, in results and reports. Default: the file's name without ".toml".
+    /// Name of the scenario, used in results and reports. Default: the file's name without ".toml".
     pub name: String,
-    /// Seed of every random stream; the same seed gives the same run on every machine. Default 1.
+    /// Seed of all random streams. The same seed gives the same run on every machine. Default 1.
     #[serde(default = "one")]
     pub seed: u64,
     /// Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can be set.
     pub topology: TopologyConfig,
-    /// What chooses the route of a packet: switches, or sources among explicit paths.
+    /// Component that chooses the path of a packet: switches by a hash, sources among explicit paths, or the switch
+    /// of the sender. Default "ecmp": switches by a hash.
     #[serde(default)]
     pub routing: RoutingConfig,
-    /// Packets: their size, their headers, and what a sender does about lost ones.
+    /// Packets: size, headers, and retransmission.
     #[serde(default)]
     pub network: NetworkConfig,
-    /// All switches.
+    /// Settings of all switches.
     #[serde(default)]
     pub switch: SwitchConfig,
-    /// How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose `base` is a
-    /// name and whose other fields replace the preset's. Default "rps".
+    /// Scheme of all messages whose workload sets none: the name of a scheme, or a table whose `base` is a name and
+    /// whose other fields replace the preset's. Default "rps".
     pub scheme: NamedScheme,
-    /// Sets of hosts for workloads to have to themselves: `name = hosts`. Drawn by seed, no host in two of them.
+    /// Disjoint sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`. The hosts are
+    /// drawn with the seed. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pools: BTreeMap<String, u32>,
-    /// Traffic. At least one.
+    /// Traffic of the run: at least one workload.
     pub workload: Vec<WorkloadEntry>,
-    /// Things that break.
+    /// Faults of links, switches and hosts during the run. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<FaultConfig>,
-    /// When the run ends, besides when all is done.
+    /// End and execution of the run. By default it ends when all foreground messages are done.
     #[serde(default)]
     pub run: RunConfig,
-    /// What is recorded beyond one record for each flow, job and link.
+    /// Observations recorded in addition to one record for each flow, job and link.
     #[serde(default)]
     pub observe: ObserveConfig,
 }

@@ -1,4 +1,4 @@
-//! Packets and what a sender does about lost ones.
+//! Configuration of packets and retransmission.
 
 use pathweave_sim::Verb;
 use pathweave_sim::nic::{NicConfig, SideChannelConfig};
@@ -8,34 +8,37 @@ use pathweave_wire::{Framing, RouteBytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Packets: their size, their headers, and what a sender does about lost ones.
+/// Packets: size, headers, and retransmission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// Header bytes on the wire: "rocev2" counts real RoCEv2 over Ethernet (default), "ns3" what the ns-3 RDMA
-    /// simulators count, for comparison with their results.
+    /// Headers that count on the wire: "rocev2" (default) for RoCEv2 over Ethernet, or "ns3" for the headers of the
+    /// ns-3 RDMA simulators, for comparison with their results.
     pub framing: Framing,
-    /// Bytes that packets carry of a route their source has chosen (`routing.kind = "source"`): "none"; "anchors", the few
-    /// switches that pin it, 4 bytes each; "hops", the port at every switch, 2 bytes each; "segments", 16 bytes for every
-    /// anchor, as in SRv6; each with 8 bytes around them. Default: "hops", and "none" with `framing = "ns3"`.
+    /// Encoding of a route that the source has chosen (`routing.kind = "source"`) in each packet. "none" adds no
+    /// bytes. "anchors" lists the few switches that determine the route, 4 bytes each. "hops" lists the port at every
+    /// switch, 2 bytes each. "segments" lists every anchor with 16 bytes, as in SRv6. Each list has 8 more bytes of
+    /// header. Default "hops", or "none" with `framing = "ns3"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_route: Option<RouteBytes>,
     /// Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
     pub mtu: Bytes,
-    /// What messages are posted as: "write" (default), as collective libraries do, or "send".
+    /// Verb of all messages: "write" (default), as in collective libraries, or "send".
     pub verb: Verb,
     /// Retransmission timer of every queue pair.
     pub retransmission: RetransmissionConfig,
-    /// NICs and hosts beyond the link: queue-pair contexts, PCIe, cores. Absent: they cost no time.
+    /// Costs of NICs and hosts besides the link: queue-pair contexts, PCIe, cores. Default: absent, and they take no
+    /// time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<NicConfig>,
-    /// The channel that datagram queue pairs have beside them.
+    /// Reliable side channel of datagram queue pairs.
     #[serde(skip_serializing_if = "is_default")]
     pub side_channel: SideChannelConfig,
-    /// How long it takes until a host knows what has ended at another one. The receiver of a message knows of its delivery
-    /// at once, the sender with the acknowledgement of its last byte; a task elsewhere that waits for either begins this
-    /// much later, and so does what waits for a barrier. At least the delay of the shortest link. Default 1 us (ours: about
-    /// a small message within a data centre), or the delay of the shortest link where that is longer.
+    /// Time until a host knows that a task has ended at another host. The receiver of a message knows of its delivery
+    /// at once, the sender with the acknowledgement of its last byte. A task at any other host that waits for the
+    /// message begins this much later, and so does a task that waits for a barrier. At least the delay of the
+    /// shortest link. Default 1 us (ours: about a small message within a data centre), or the delay of the shortest
+    /// link if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_notification: Option<Duration>,
 }
@@ -60,13 +63,13 @@ fn is_default(config: &SideChannelConfig) -> bool {
 }
 
 impl NetworkConfig {
-    /// The payload of a full packet as a share of the bytes that it takes on a link, 0 to 1.
+    /// Returns the payload of a full packet as a share of its bytes on a link, 0 to 1.
     pub fn payload_share(&self) -> f64 {
         let (full, _) = pathweave_sim::full_and_ack_bytes(&self.to_sim());
         self.mtu.get() as f64 / f64::from(full)
     }
 
-    /// The same, as the simulator takes it.
+    /// Converts the configuration to that of the simulator.
     pub fn to_sim(&self) -> pathweave_sim::HostConfig {
         pathweave_sim::HostConfig {
             mtu: self.mtu,

@@ -1,4 +1,4 @@
-//! When a run ends and what it records.
+//! End, fidelity and execution of a run.
 
 use std::path::PathBuf;
 
@@ -6,59 +6,64 @@ use pathweave_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When the run ends, besides when every message is delivered and acknowledged or has failed.
+/// End, fidelity and execution of the run. The run ends when every foreground message is delivered and acknowledged
+/// or has failed, or earlier at one of the limits below.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
-    /// What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that share links,
-    /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
+    /// Granularity of the simulation: "packet" (default) simulates every packet. "flow" simulates messages as fluids
+    /// that share links, in a fraction of the time; docs/flow-fidelity.md states its error.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
-    /// When a run of flows is measured on packets of its beginning: "auto" (default), where it shows signs that it is outside of
-    /// the model, for some tenths of a second: it is inside, or outside, as that measures; "prefix", always, for some seconds:
-    /// one number is fitted on half of the messages, and the error on the others is in the label; "off", never.
+    /// Check of a flow simulation against packets of its beginning. "auto" (default) measures a run that shows signs
+    /// of being outside of the model, for some tenths of a second, and reports whether it is. "prefix" measures every
+    /// run for some seconds: one number is fitted on half of the messages, and the label states the error on the
+    /// others. "off" measures none.
     #[serde(skip_serializing_if = "Calibrate::is_auto")]
     pub calibrate: Calibrate,
-    /// Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the network and the
-    /// job treat alike: "auto" (default) runs them once where there are more than 4 million messages and computations, "always"
-    /// does everywhere, "never" nowhere. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
+    /// Folding of equivalent ranks in a flow simulation of a collective or training job ("collective", "simai",
+    /// "transformer"). Ranks that the network and the job treat alike are simulated once. "auto" (default) folds jobs
+    /// of more than 4 million messages and computations. "always" folds every job and is an error where no ranks are
+    /// alike; "never" folds none. Needs a single workload without stragglers or faults, and a scheme that spreads its
+    /// packets.
     #[serde(skip_serializing_if = "Fold::is_auto")]
     pub fold: Fold,
-    /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
+    /// Simulated time at which the run ends, even if work is left. Above 0. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
-    /// Simulator events after which the run ends, with the window (2us at most) in which they are reached. Absent: no
-    /// limit.
+    /// Number of simulator events after which the run ends. The run completes the window (2us at most) in which it
+    /// reaches the number. At least 1. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
-    /// Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command says, or
-    /// as there are cores for it and hosts enough, 64 a thread.
+    /// Number of parallel threads, 1 to 1024. Has no influence on results. Default: as many as the command sets, or
+    /// as there are cores and enough hosts for, with at least 64 hosts a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
-    /// File that says which part of the run each node belongs to, for threads and ranks: a line a node, its name and the number
-    /// of its part, from 0; hosts left out go with their switch. Of no influence on results. Absent: by the topology.
+    /// File that assigns each node to a part of the run, for threads and ranks. Each line has the name of a node and
+    /// the number of its part, from 0. A host that is not listed belongs to the part of its switch. Has no influence
+    /// on results. Default: by the topology.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<PathBuf>,
-    /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
-    /// time and memory. Default false.
+    /// Verification that every byte of every message is delivered exactly once. A violation stops the run with an
+    /// internal error. Costs time and memory. Default false.
     pub verify: bool,
 }
 
-/// When a run of flows is measured on packets.
+/// Check of a flow simulation against packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrate {
-    /// Where it shows signs that it is outside of the model.
+    /// Check runs that show signs of being outside of the model.
     #[default]
     Auto,
-    /// Never.
+    /// Check no run.
     Off,
-    /// Always, and links are used as packets of its beginning used them.
+    /// Check every run, and use links to the share that packets of its beginning used.
     Prefix,
 }
 
 impl Calibrate {
-    /// The same, as engines take it.
+    /// Converts the value to that of the engines.
     pub fn to_sim(self) -> pathweave_sim::Calibrate {
         match self {
             Calibrate::Auto => pathweave_sim::Calibrate::InDoubt,
@@ -71,16 +76,16 @@ impl Calibrate {
     }
 }
 
-/// Whether ranks that are alike are run once.
+/// Folding of equivalent ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fold {
-    /// In large jobs.
+    /// Fold large jobs.
     #[default]
     Auto,
-    /// In every job; it is an error where none are alike.
+    /// Fold every job. An error if no ranks are alike.
     Always,
-    /// In none.
+    /// Fold no job.
     Never,
 }
 
@@ -90,19 +95,19 @@ impl Fold {
     }
 }
 
-/// What moves through the network.
+/// Granularity of the simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fidelity {
-    /// Each packet.
+    /// Simulate every packet.
     #[default]
     Packet,
-    /// Messages as fluids.
+    /// Simulate messages as fluids.
     Flow,
 }
 
 impl Fidelity {
-    /// The same, as the engines take it.
+    /// Converts the value to that of the engines.
     pub fn to_sim(self) -> pathweave_sim::Fidelity {
         match self {
             Fidelity::Packet => pathweave_sim::Fidelity::Packet,

@@ -1,4 +1,4 @@
-//! What a scenario must be beyond well-formed, as far as it can be told without building anything.
+//! Validation of the values of a scenario, as far as it is possible without building the network.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use pathweave_units::{Bytes, Duration};
 use super::{NamedScheme, Role, Scenario};
 use crate::text::{Diagnostic, FieldPath, nearest};
 
-/// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback only.
+/// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback
+/// only.
 const LARGEST_MTU: Bytes = Bytes::new(9_000);
 
 impl Scenario {
-    /// Everything that is wrong with the values.
+    /// Returns all errors in the values.
     pub(crate) fn validate(&self) -> Vec<Diagnostic> {
         let root = FieldPath::root();
         let mut found = Vec::new();
@@ -40,7 +41,7 @@ impl Scenario {
         found
     }
 
-    /// Every scheme with the field that sets it: the scenario's first.
+    /// Returns every scheme with the field that sets it, beginning with the scenario's own.
     pub(crate) fn schemes(&self) -> impl Iterator<Item = (FieldPath, &NamedScheme)> {
         let root = FieldPath::root();
         let of_workloads = self.workload.iter().enumerate().flat_map(|(i, workload)| {
@@ -51,7 +52,7 @@ impl Scenario {
         [(root.key("scheme"), &self.scheme)].into_iter().chain(of_workloads)
     }
 
-    /// Workloads of one group share its scheme and class.
+    /// Checks that workloads of one group have the same scheme and class.
     fn check_groups(&self, found: &mut Vec<Diagnostic>) {
         let mut first_of: BTreeMap<&str, usize> = BTreeMap::new();
         for (i, workload) in self.workload.iter().enumerate() {
@@ -176,10 +177,10 @@ impl Scenario {
     }
 }
 
-/// A value that its field does not allow.
+/// Returns the error for a value outside of its field's range.
 pub(crate) fn out_of_range(field: FieldPath, value: &str, allowed: &str) -> Diagnostic {
     let message = format!("`{field}` cannot be {value}");
-    // Some crates say what is allowed, others write a sentence about it.
+    // Some crates list the allowed values, others write a sentence about them.
     let sentence =
         ["must", "expected", "no", "already", "a", "give"].contains(&allowed.split(' ').next().unwrap_or(""));
     let allowed = if sentence { allowed.to_owned() } else { format!("allowed: {allowed}") };

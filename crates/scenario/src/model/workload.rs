@@ -1,4 +1,4 @@
-//! One workload of a scenario.
+//! Workload of a scenario.
 
 use pathweave_units::Duration;
 use pathweave_workload::{MessageConnections, Stragglers, Traffic, WorkloadConfig, between_name};
@@ -7,58 +7,61 @@ use serde::{Deserialize, Serialize};
 
 use super::NamedScheme;
 
-/// Traffic that is reported together and carried alike. Several run side by side.
+/// Traffic that is reported together and carried by one scheme. Several workloads run at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadEntry {
-    /// Name under which it is reported; its random streams depend on it. Workloads of one name are reported together.
-    /// Default: the kind.
+    /// Name of the workload in reports. Its random streams depend on the name. Workloads with the same name are
+    /// reported together. Default: the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// How its messages are carried, as `scheme` of the scenario, which is the default.
+    /// Scheme of the messages, in the form of the scenario's `scheme`. Default: the scenario's `scheme`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<NamedScheme>,
-    /// How those of its messages are carried that go to another data centre, which are
-    /// reported as a group of their own, "NAME between sites". Default: like the others.
+    /// Scheme of messages to another data centre. They are reported as a separate group, "NAME between sites".
+    /// Default: the workload's scheme, without a separate group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_sites: Option<NamedScheme>,
-    /// When it starts, since the start of the run. Default 0s.
+    /// Start of the workload, since the start of the run. Default 0s.
     #[serde(default)]
     pub start: Duration,
-    /// Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
+    /// Traffic class of the data packets: 1 to the number of `switch.weights`. Default 1.
     #[serde(default = "first_class")]
     pub class: u8,
-    /// What it is to the run: "foreground" (default) is what the run waits for and what its figures are about;
-    /// "background" is in its way, is cut off when the foreground is done, and is reported apart.
+    /// Role of the workload: "foreground" (default) or "background". The run waits for the foreground, and its
+    /// figures describe it. Background traffic competes with it, is cut off when the foreground is done, and is
+    /// reported separately.
     #[serde(default, skip_serializing_if = "Role::is_foreground")]
     pub role: Role,
-    /// The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
+    /// Name of the entry in `[pools]` whose hosts the workload uses. It numbers these hosts from 0. Default: all
+    /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// Connections of its messages: "of-kind" (default), for most kinds one for each pair of processes; "own", one for each
-    /// message, which begins at the rate of a new connection, as ASTRA-sim has them with ns-3.
+    /// Connections of the messages: "of-kind" (default) or "own". With "of-kind" most kinds have one connection for
+    /// each pair of processes. With "own" each message has its own connection and begins at the rate of a new
+    /// connection, as in ASTRA-sim with ns-3.
     #[serde(default, skip_serializing_if = "MessageConnections::is_of_kind")]
     pub connections: MessageConnections,
-    /// How long its computations really take, where hosts differ: slow ones, jitter, measured factors.
+    /// Variation of the computation times between hosts: slow hosts, jitter, measured factors. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stragglers: Option<Stragglers>,
-    /// What is sent.
+    /// Messages and computations of the workload.
     #[serde(flatten)]
     pub traffic: Traffic,
 }
 
-/// What a workload is to the run.
+/// Role of a workload in the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The run waits for it.
+    /// The run waits for the workload.
     #[default]
     Foreground,
-    /// The run does not.
+    /// The run does not wait for the workload.
     Background,
 }
 
 impl Role {
-    /// The same, as the simulator takes it.
+    /// Converts the role to that of the simulator.
     pub fn to_sim(self) -> pathweave_sim::Role {
         match self {
             Role::Foreground => pathweave_sim::Role::Foreground,
@@ -75,22 +78,22 @@ fn first_class() -> u8 {
 }
 
 impl WorkloadEntry {
-    /// The name under which it is reported.
+    /// Returns the name under which the workload is reported.
     pub fn group_name(&self) -> &str {
         self.group.as_deref().unwrap_or(self.traffic.kind())
     }
-    /// Whether a group of messages is of this workload.
+    /// Returns true if the group of messages belongs to this workload.
     pub fn has_group(&self, name: &str) -> bool {
         let own = self.group_name();
         own == name || self.between_sites.is_some() && between_name(own) == name
     }
-    /// The files it names, with the field that does.
+    /// Returns the file names in the workload, each with its field.
     pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
         let trace = self.stragglers.as_mut().and_then(|stragglers| stragglers.trace.as_mut());
         let trace = trace.map(|file| ("stragglers", file));
         self.traffic.files().into_iter().chain(trace).collect()
     }
-    /// The same, as the workload crate takes it.
+    /// Converts the entry to the configuration of the workload crate.
     pub fn to_config(&self) -> WorkloadConfig {
         let name = |scheme: &Option<NamedScheme>| scheme.as_ref().map(|scheme| scheme.name.clone());
         WorkloadConfig {

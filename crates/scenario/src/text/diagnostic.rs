@@ -1,4 +1,4 @@
-//! What is wrong with the input, where, and what would be right.
+//! Errors in the input: the message, the source location, and advice.
 
 use std::fmt;
 
@@ -6,41 +6,41 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::{FieldPath, Span};
 
-/// One finding about the input.
+/// Error in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, with the offending value: "unknown field `podz`".
+    /// Error message with the offending value: "unknown field `podz`".
     pub message: String,
-    /// The field concerned; the root if none.
+    /// Field concerned; the root if there is none.
     pub field: FieldPath,
-    /// Where it was written, if it was written.
+    /// Source location, if the field was written in a source.
     pub span: Option<Span>,
-    /// What is allowed here; shown beside the caret.
+    /// Allowed values, shown next to the caret.
     pub allowed: Option<String>,
     /// Further advice, most useful first: "did you mean `pods`?".
     pub help: Vec<String>,
 }
 
-/// How findings are shown.
+/// Style of rendered errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Text only.
+    /// Plain text.
     Plain,
-    /// With ANSI colours.
+    /// Text with ANSI colours.
     Coloured,
 }
 
 impl Diagnostic {
-    /// A finding about `field`, not placed yet.
+    /// Creates an error about `field` without a source location.
     pub fn new(field: FieldPath, message: impl Into<String>) -> Self {
         Diagnostic { message: message.into(), field, span: None, allowed: None, help: Vec::new() }
     }
-    /// Says where it was written.
+    /// Sets the source location.
     pub fn at(mut self, span: Option<Span>) -> Self {
         self.span = span;
         self
     }
-    /// Says what is allowed.
+    /// Sets the allowed values.
     pub fn allowed(mut self, what: impl Into<String>) -> Self {
         self.allowed = Some(what.into());
         self
@@ -50,7 +50,7 @@ impl Diagnostic {
         self.help.push(advice.into());
         self
     }
-    /// Adds "did you mean" if there is a near name.
+    /// Adds "did you mean" advice if there is a similar name.
     pub fn suggest(self, nearest: Option<&str>) -> Self {
         match nearest {
             Some(name) => self.help(format!("did you mean `{name}`?")),
@@ -58,11 +58,11 @@ impl Diagnostic {
         }
     }
 
-    /// The finding as text, with the line concerned and a caret under the place.
+    /// Renders the error as text, with the line concerned and a caret.
     pub fn render(&self, style: Style) -> String {
-        /// What is longer would push the caret's line out of sight.
+        /// Largest length of a label beside the caret. A longer one would push the caret's line out of sight.
         const LABEL_CHARS: usize = 90;
-        /// Longest line that is shown.
+        /// Longest line that is shown, in bytes.
         const LINE_BYTES: usize = 1_000;
         let field = self.field.to_string();
         let is_shown = self.span.as_ref().is_some_and(|span| span.line_bytes() <= LINE_BYTES);
@@ -101,12 +101,12 @@ impl Diagnostic {
     }
 }
 
-/// Everything that is wrong with one input, in the order it was written. Never empty.
+/// All errors in one input, in source order. Never empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// `Ok` if nothing was found.
+    /// Returns `Ok` if `found` is empty, and otherwise the errors in source order without duplicates.
     pub fn check(mut found: Vec<Diagnostic>) -> Result<(), Diagnostics> {
         if found.is_empty() {
             return Ok(());
@@ -115,11 +115,11 @@ impl Diagnostics {
         found.dedup();
         Err(Diagnostics(found))
     }
-    /// The findings.
+    /// Iterates over the errors.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
     }
-    /// All of them as text. The first few in full: after many mistakes the rest is noise.
+    /// Renders all errors as text. Only the first ten are shown in full.
     pub fn render(&self, style: Style) -> String {
         const SHOWN: usize = 10;
         let mut texts: Vec<_> = self.0.iter().take(SHOWN).map(|d| d.render(style)).collect();
@@ -172,7 +172,7 @@ error: unknown field `podz`
         assert_eq!(finding.render(Style::Plain), expected);
     }
 
-    /// A file of one line is named, and not shown.
+    /// A very long line is named but not shown.
     #[test]
     fn a_line_beyond_all_bounds_is_not_shown() {
         let source = Source::new("one.toml", format!("a = 1\nb = [{}\n", "1, ".repeat(1 << 20)));

@@ -1,4 +1,5 @@
-//! TOML files other than scenarios, read with the same care: places, near names, every mistake at once.
+//! TOML documents other than scenarios, with the same error reports: source locations, suggestions, all errors at
+//! once.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +10,12 @@ use super::shape::Shape;
 use super::{Diagnostic, Diagnostics, FieldPath, Node, Setting, Source, parse_document, read_document};
 use crate::load::{Changes, Loaded};
 
-/// A TOML file, and where each of its values was written.
+/// TOML document with the source location of each value.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// What the user calls it.
+    /// Name of the document in error messages.
     pub name: String,
-    /// Folder to which file names in it are relative.
+    /// Base folder of relative file names in the document.
     pub base_dir: PathBuf,
     tree: Node,
 }
@@ -27,7 +28,7 @@ impl Document {
         Ok(Document { name: source.name.clone(), base_dir, tree })
     }
 
-    /// The same for a text, called `name` in errors.
+    /// Parses a text, which error messages call `name`.
     pub fn parse(text: &str, name: &str, base_dir: impl Into<PathBuf>) -> Result<Self, Diagnostics> {
         // The text may begin with a byte order mark.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -35,7 +36,7 @@ impl Document {
         Ok(Document { name: name.to_owned(), base_dir: base_dir.into(), tree })
     }
 
-    /// Its fields as a `T`. Where `T`'s schema does not fit, every place that does not is named.
+    /// Deserialises the document as `T`. Every value that does not fit the schema of `T` is reported.
     pub fn to<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Diagnostics> {
         Diagnostics::check(Shape::for_type::<T>().check(&self.tree))?;
         serde_path_to_error::deserialize(self.tree.to_toml()).map_err(|error| {
@@ -45,13 +46,13 @@ impl Document {
         })
     }
 
-    /// Places a finding by its field.
+    /// Adds the source location of its field to an error.
     pub fn place(&self, finding: Diagnostic) -> Diagnostic {
         self.tree.place(finding)
     }
 
-    /// The setting of a scenario's field that this document makes: its name is the value of the field `key_at`, its value
-    /// is written at `value_at`, or where nothing is there, where the name is.
+    /// Returns the setting of a scenario's field that this document makes. The field `key_at` has the key, and
+    /// `value_at` the value. If nothing is written at `value_at`, errors in the value point at the key.
     pub fn setting(
         &self,
         key: &str,
@@ -65,7 +66,7 @@ impl Document {
         Setting::written(key, self.tree.locate(key_at), node, value_span)
     }
 
-    /// The same where name and value are an entry of the table at `table`.
+    /// Returns the setting whose key and value are an entry of the table at `table`.
     pub fn setting_of(
         &self,
         table: &FieldPath,
@@ -79,10 +80,11 @@ impl Document {
         Setting::written(key, key_span, node, entry.and_then(|node| node.span.clone()))
     }
 
-    /// Reads the scenario that this document names at `field`. Where there is none, the field is what is wrong.
+    /// Reads the scenario whose path this document has in `field`. If it cannot be read, the error is reported at
+    /// `field`.
     pub fn scenario(&self, field: &FieldPath, path: &str, changes: &Changes) -> Result<Loaded, Diagnostics> {
         Loaded::read(&self.base_dir.join(path), changes).map_err(|found| {
-            // What has no place of its own is about the file as a whole: it cannot be read.
+            // An error without a source location concerns the whole file: it cannot be read.
             let whole: Vec<Diagnostic> = found
                 .iter()
                 .map(|finding| match finding.span {
@@ -96,7 +98,7 @@ impl Document {
         })
     }
 
-    /// The table at `field`, if there is one.
+    /// Returns the table at `field`, if there is one.
     pub(crate) fn table(&self, field: &FieldPath) -> Option<&Node> {
         let node = self.tree.find(field)?;
         node.as_table().map(|_| node)

@@ -1,5 +1,5 @@
-//! From text to a checked tree of values, every one of which remembers where it was written. Knows TOML and JSON
-//! Schema, nothing of networks.
+//! Parser from text to a checked tree of values with source locations. It handles TOML and JSON Schema and knows
+//! nothing about networks.
 
 mod diagnostic;
 mod document;

@@ -1,4 +1,4 @@
-//! What was meant by the name of a file or folder that is not there.
+//! Suggestion for the path of a file or folder that does not exist.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::nearest;
 
-/// What a path should name.
+/// Kind of file system entry that a path should name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A folder.
@@ -15,8 +15,8 @@ pub enum Wanted {
     File,
 }
 
-/// What `named` was meant to be, if something there has a name like it: part by part, each that does not exist is taken for
-/// the nearest name in its place. `None` where `named` exists, or where nothing is near.
+/// Returns the existing path that `named` probably means. Each component that does not exist is replaced with the
+/// most similar name in its folder. Returns `None` if `named` exists or nothing is similar.
 ///
 /// ```
 /// # use pathweave_scenario::{Wanted, nearby};
@@ -41,12 +41,12 @@ pub fn nearby(named: &Path, wanted: Wanted) -> Option<PathBuf> {
     (found != named).then_some(found)
 }
 
-/// The name in `folder` that is nearest to `name`.
+/// Returns the name in `folder` that is most similar to `name`.
 fn in_folder(folder: &Path, name: &OsStr, kind: Wanted) -> Option<String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is(&entry.path(), kind));
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // Folders are read in any order.
+    // The order in which a folder is read is not defined.
     names.sort();
     nearest(name.to_str()?, names.iter().map(String::as_str)).map(str::to_owned)
 }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(near("resluts", Wanted::Folder), path("results"));
         assert_eq!(near("resluts/incast-sed1", Wanted::Folder), path("results/incast-seed1"));
         assert_eq!(near("result/incsat.toml", Wanted::File), path("results/incast.toml"));
-        // A file is no folder, and the other way round.
+        // A file is not a folder, and vice versa.
         assert_eq!(near("results/incast.tom", Wanted::Folder), None);
         assert_eq!(near("results", Wanted::Folder), None, "it exists");
         assert_eq!(near("nothing/at/all", Wanted::Folder), None);

@@ -1,22 +1,22 @@
-//! A field set from outside: by `--set key=value`, or by another file such as a sweep.
+//! Settings of fields from outside the document: by `--set key=value`, or by another file such as a sweep.
 
 use super::path::{FieldPath, StepRef};
 use super::{Diagnostic, Diagnostics, Node, Source, Span, Table, Value, parse_document};
 
-/// Levels that a name may have; no field is as deep.
+/// Largest number of levels in a field name. No field is that deep.
 const MOST_LEVELS: usize = 32;
 
-/// A field with a value it is given from outside, and where that was written.
+/// Field, the value to set it to, and where the setting was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// The field to set.
+    /// Field to set.
     field: FieldPath,
     value: Node,
     key: Option<Span>,
 }
 
 impl Setting {
-    /// Parses `key=value`. The key is dotted and may index arrays (`workload[0].size`, from 0); the value is TOML, or
+    /// Parses `key=value`. The key is dotted and may index arrays (`workload[0].size`, from 0). The value is TOML, or
     /// a text if it is not valid TOML (`run.until=10ms` needs no quotes).
     pub(crate) fn parse(text: &str) -> Result<Setting, Diagnostics> {
         const FLAG: &str = "--set ";
@@ -37,7 +37,7 @@ impl Setting {
         Ok(Setting { field, value: node, key: key_span })
     }
 
-    /// A setting that another document makes: `key` was written at the first place, its value at the second.
+    /// Creates a setting that another document makes, with the source locations of key and value.
     pub(crate) fn written(
         key: &str,
         at: Option<Span>,
@@ -49,22 +49,22 @@ impl Setting {
         Ok(Setting { field, value: Node { key: None, ..value }, key: at })
     }
 
-    /// Whether it sets this field, and not another or one below it.
+    /// Returns true if the setting is for exactly this field.
     pub(crate) fn is_of(&self, field: &FieldPath) -> bool {
         self.field == *field
     }
 
-    /// Whether it sets this field of the scenario or one below it.
+    /// Returns true if the setting is for this top-level field or a field within it.
     pub(crate) fn is_within(&self, name: &str) -> bool {
         matches!(self.field.steps().next(), Some(StepRef::Key(first)) if first == name)
     }
 
-    /// That it cannot be.
+    /// Returns the error that the setting is refused.
     pub(crate) fn refused(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(self.field.clone(), message).at(self.key.clone())
     }
 
-    /// Sets the field in `root`. Tables on the way are made where missing; array items are not.
+    /// Sets the field in `root`. Missing tables on the path are created; missing array items are not.
     pub(crate) fn apply(&self, root: &mut Node) -> Result<(), Diagnostic> {
         let mut at = root;
         let mut walked = FieldPath::root();
@@ -72,7 +72,7 @@ impl Setting {
             match step {
                 StepRef::Key(name) => {
                     let below = walked.to_string();
-                    // A text on the way is a shorthand (`scheme = "rps"`), which the long form replaces.
+                    // A text on the path is a shorthand (`scheme = "rps"`), which is expanded.
                     if let Value::Text(text) = &at.value
                         && walked.last_key() == Some("scheme")
                     {
@@ -113,7 +113,7 @@ impl Setting {
     }
 }
 
-/// The field of this name.
+/// Parses the name of a field.
 fn field_named(key: &str) -> Result<FieldPath, Diagnostic> {
     let refuse = |message: String| {
         Diagnostic::new(FieldPath::root(), message)
@@ -134,7 +134,7 @@ fn field_named(key: &str) -> Result<FieldPath, Diagnostic> {
     Ok(field)
 }
 
-/// As much of a text as an error has room for.
+/// Shortens a text for an error message.
 fn shortened(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
@@ -143,17 +143,17 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// TOML if it is TOML, a text otherwise.
+/// Parses a value as TOML, or takes it as a text if that fails.
 fn parse_value(text: &str) -> Value {
     let source = Source::new("command line", format!("value = {text}"));
     let parsed = parse_document(&source).ok();
-    // `1 \n x = 2` would be a document of two fields; a value never is.
+    // `1 \n x = 2` would parse as a document with two fields, which is not a value.
     let single = parsed.filter(|root| root.as_table().is_some_and(|table| table.len() == 1));
     let value = single.and_then(|root| root.as_table().and_then(|table| table.get("value")).cloned());
     value.map_or_else(|| Value::Text(text.to_owned()), |node| strip(node).value)
 }
 
-/// Forgets places inside a value: they were places in a text the user never saw.
+/// Removes source locations that refer to an internal text.
 fn strip(node: Node) -> Node {
     Node::from_toml(node.to_toml())
 }
@@ -196,7 +196,7 @@ mod tests {
         assert!(set("seed = 1", "seed.x=1").unwrap_err().contains("it has no field `x`"));
     }
 
-    /// Work that grows with the square of the levels, and trees as deep, are refused before they are begun.
+    /// Names with many levels are refused before any work that grows with the square of the levels, or any deep tree.
     #[test]
     fn names_of_many_levels_are_refused() {
         let deep = |levels: usize| format!("{}=1", vec!["a"; levels].join("."));

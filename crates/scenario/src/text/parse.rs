@@ -1,4 +1,4 @@
-//! TOML text to a tree.
+//! Parser from TOML text to a tree.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Diagnostic, Diagnostics, FieldPath, Node, Source, Span, Table, Value, Wanted, nearby};
 
-/// Scenario files are written by people; beyond this it is the wrong file, not a scenario.
+/// Largest scenario file in bytes. A larger file is not a scenario.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Reads and parses a file.
@@ -23,7 +23,7 @@ pub(crate) fn read_document(path: &Path) -> Result<(Node, Arc<Source>), Diagnost
     Ok((parse_document(&source)?, source))
 }
 
-/// Parses a text; every syntax error is reported, not only the first.
+/// Parses a text. Reports every syntax error, not only the first.
 pub(crate) fn parse_document(source: &Arc<Source>) -> Result<Node, Diagnostics> {
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     let mut converter = Converter { source, found: Vec::new() };

@@ -1,19 +1,19 @@
-//! The name of a field within a document.
+//! Path of a field within a document.
 
 use std::fmt;
 
-/// One step down.
+/// Step from a value to one within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
-/// Where a value sits in a document: `topology.pods`, `workload[1].size`.
+/// Path of a value in a document: `topology.pods`, `workload[1].size`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath(Vec<Step>);
 
-/// A step as seen by those who walk a path.
+/// Step of a path, by reference.
 #[derive(Clone, Copy)]
 pub(crate) enum StepRef<'a> {
     Key(&'a str),
@@ -21,11 +21,12 @@ pub(crate) enum StepRef<'a> {
 }
 
 impl FieldPath {
-    /// The document itself.
+    /// Returns the path of the document itself.
     pub fn root() -> Self {
         FieldPath::default()
     }
-    /// The field `name` of this table. A dotted name goes down several levels, `name[2]` into an array.
+    /// Returns the path of the field `name` of this table. A dotted name descends several levels, `name[2]` into an
+    /// array.
     pub fn key(&self, name: &str) -> Self {
         let mut steps = self.0.clone();
         for part in name.split('.') {
@@ -38,13 +39,13 @@ impl FieldPath {
         }
         FieldPath(steps)
     }
-    /// The field of this table that is called exactly so, dots and all.
+    /// Returns the path of the field with exactly this name, which may contain dots.
     pub fn literal_key(&self, name: &str) -> Self {
         let mut steps = self.0.clone();
         steps.push(Step::Key(name.to_owned()));
         FieldPath(steps)
     }
-    /// Item `index` of this array, from 0.
+    /// Returns the path of item `index` of this array, from 0.
     pub fn index(&self, index: usize) -> Self {
         let mut steps = self.0.clone();
         steps.push(Step::Index(index));
@@ -56,7 +57,7 @@ impl FieldPath {
             Step::Index(index) => StepRef::Index(*index),
         })
     }
-    /// The last key on the way; indices do not count.
+    /// Returns the last key of the path, ignoring indices.
     pub(crate) fn last_key(&self) -> Option<&str> {
         self.0.iter().rev().find_map(|step| match step {
             Step::Key(name) => Some(name.as_str()),
@@ -86,7 +87,7 @@ impl From<&serde_path_to_error::Path> for FieldPath {
         let steps = path.iter().filter_map(|segment| match segment {
             Segment::Seq { index } => Some(Step::Index(*index)),
             Segment::Map { key } => Some(Step::Key(key.clone())),
-            // A variant is no level of the document, and an unknown segment names nothing.
+            // A variant is not a level of the document, and an unknown segment has no name.
             Segment::Enum { .. } | Segment::Unknown => None,
         });
         FieldPath(steps.collect())

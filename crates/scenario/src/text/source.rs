@@ -1,19 +1,19 @@
-//! Texts that were given to us, and places in them.
+//! Source texts and locations in them.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A text and what the user calls it: a file's path, or "command line".
+/// Source text with its name: a file's path, or "command line".
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What the user calls it.
+    /// Name of the source for the user.
     pub name: String,
-    /// The whole text.
+    /// Complete text.
     pub text: String,
 }
 
-/// A place in a [`Source`]. Cheap to clone.
+/// Location in a [`Source`]. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Span {
     source: Arc<Source>,
@@ -22,14 +22,14 @@ pub struct Span {
 }
 
 impl Source {
-    /// A text under a name.
+    /// Creates a source with a name.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
         Arc::new(Source { name: name.into(), text: text.into() })
     }
 }
 
 impl Span {
-    /// Bytes `range` of `source`, clipped to its text and to whole characters.
+    /// Creates the span of the bytes `range` of `source`, clipped to the text and to character boundaries.
     pub fn new(source: &Arc<Source>, range: Range<usize>) -> Self {
         let clip = |mut at: usize| {
             at = at.min(source.text.len());
@@ -41,22 +41,22 @@ impl Span {
         let start = clip(range.start);
         Span { source: Arc::clone(source), start, end: clip(range.end).max(start) }
     }
-    /// The text this is a place in.
+    /// Returns the source of the span.
     pub fn source(&self) -> &Source {
         &self.source
     }
-    /// Byte offsets within the text.
+    /// Returns the byte offsets within the text.
     pub fn range(&self) -> Range<usize> {
         self.start..self.end
     }
-    /// Bytes of the lines it begins and ends in.
+    /// Returns the length in bytes of the lines in which the span begins and ends.
     pub(crate) fn line_bytes(&self) -> usize {
         let text = &self.source.text;
         let begin = text[..self.start].rfind('\n').map_or(0, |newline| newline + 1);
         let end = text[self.end..].find('\n').map_or(text.len(), |newline| self.end + newline);
         end - begin
     }
-    /// Line and column of the start, both from 1; columns count characters.
+    /// Returns line and column of the start, both from 1. Columns count characters.
     pub fn line_and_column(&self) -> (usize, usize) {
         let before = &self.source.text[..self.start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,4 +1,4 @@
-//! Values that remember where they were written.
+//! Values with their source locations.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use super::{Diagnostic, Span};
 /// Fields by name.
 pub(crate) type Table = BTreeMap<String, Node>;
 
-/// A value and its place.
+/// Value with its source locations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// The value.
+    /// The value itself.
     pub(crate) value: Value,
-    /// Where its key was written; `None` for items of arrays and for what no one wrote (presets).
+    /// Location of the key; `None` for items of arrays and for values without a source (presets).
     pub(crate) key: Option<Span>,
-    /// Where the value was written.
+    /// Location of the value.
     pub(crate) span: Option<Span>,
 }
 
-/// A TOML value.
+/// TOML value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -33,7 +33,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Its type as TOML names it, with an article.
+    /// Returns the type as TOML names it, with an article.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -44,7 +44,7 @@ impl Value {
             Value::Table(_) => "a table",
         }
     }
-    /// The value as the user would write it, if short enough for a message.
+    /// Returns the value in TOML syntax, if it is short enough for a message.
     pub(crate) fn short(&self) -> Option<String> {
         let text = match self {
             Value::Text(text) => format!("\"{text}\""),
@@ -58,7 +58,7 @@ impl Value {
 }
 
 impl Node {
-    /// A value that is not written in any source.
+    /// Creates a node without a source location.
     pub(crate) fn unplaced(value: Value) -> Self {
         Node { value, key: None, span: None }
     }
@@ -71,7 +71,7 @@ impl Node {
     pub(crate) fn as_text(&self) -> Option<&str> {
         if let Value::Text(text) = &self.value { Some(text) } else { None }
     }
-    /// One step down.
+    /// Returns the value one step below.
     fn child(&self, step: StepRef<'_>) -> Option<&Node> {
         match (step, &self.value) {
             (StepRef::Key(name), Value::Table(table)) => table.get(name),
@@ -79,11 +79,11 @@ impl Node {
             _ => None,
         }
     }
-    /// What is at `path`, if anything is.
+    /// Returns the node at `path`, if there is one.
     pub(crate) fn find(&self, path: &FieldPath) -> Option<&Node> {
         path.steps().try_fold(self, |node, step| node.child(step))
     }
-    /// Where to point for `path`: at the value, or, if it is not written, at what it would be part of.
+    /// Returns the location for errors at `path`: that of the value, or of the innermost table that exists.
     pub(crate) fn locate(&self, path: &FieldPath) -> Option<Span> {
         let mut node = self;
         let mut best = None;
@@ -94,7 +94,7 @@ impl Node {
         }
         best
     }
-    /// Places a finding by its field.
+    /// Adds the source location of its field to an error.
     pub(crate) fn place(&self, mut finding: Diagnostic) -> Diagnostic {
         if finding.span.is_none() {
             finding.span = self.locate(&finding.field);
@@ -102,14 +102,14 @@ impl Node {
         finding
     }
 
-    /// Lays `over` over this: tables are merged field by field, everything else is replaced. So is a table of
-    /// another `kind`, whose fields would mean nothing.
+    /// Merges `over` into this node. Tables are merged field by field; other values are replaced. A table of another
+    /// `kind` is replaced, too, because its fields would have no meaning.
     pub(crate) fn merge(&mut self, over: Node) {
         self.lay_over(over, same_kind);
     }
 
-    /// The same for the settings of a scheme, where every table that has another as its only field is one of several choices:
-    /// `picker = { recycled = {} }` replaces `picker = { mixed = {} }`.
+    /// Merges settings of a scheme. A table whose only field is another table is one of several choices, and another
+    /// choice replaces it: `picker = { recycled = {} }` replaces `picker = { mixed = {} }`.
     pub(crate) fn merge_scheme(&mut self, over: Node) {
         self.lay_over(over, |base, over| same_kind(base, over) && same_choice(base, over));
     }
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// The plain value, for serde.
+    /// Converts the node to a plain value for serde.
     pub(crate) fn to_toml(&self) -> toml::Value {
         match &self.value {
             Value::Text(text) => toml::Value::String(text.clone()),
@@ -143,7 +143,7 @@ impl Node {
             }
         }
     }
-    /// A value from serde that is not written in any source. Dates do not occur in scenarios; they become texts.
+    /// Converts a value of serde to a node without source locations. Scenarios have no dates; a date becomes a text.
     pub(crate) fn from_toml(value: toml::Value) -> Self {
         Node::unplaced(match value {
             toml::Value::String(text) => Value::Text(text),
@@ -159,17 +159,17 @@ impl Node {
     }
 }
 
-/// A configuration as a value. What else needs one as text or tree begins here, so that the code that serialises all
-/// configurations is compiled once.
+/// Converts a configuration to a value. All other conversions start from this value, so that the serialisation code
+/// of all configurations is compiled only once.
 pub(crate) fn value_of(config: &impl Serialize) -> toml::Value {
     toml::Value::try_from(config)
         .expect("configurations are structs, enums and numbers, which TOML can express")
 }
 
-/// The units of a window, of which a table has one.
+/// Units of a window. A table has one of them.
 const UNITS: [&str; 2] = ["bdp", "packets"];
 
-/// Whether fields of `over` belong into `base`: it has the same `kind`, or unit, or does not say.
+/// Returns true unless `kind` or unit of the two tables differ; a table without either matches any.
 fn same_kind(base: &Table, over: &Table) -> bool {
     let kind = |table: &Table| table.get("kind").and_then(|kind| kind.as_text().map(str::to_owned));
     let unit = |table: &Table| match table.len() {
@@ -180,7 +180,7 @@ fn same_kind(base: &Table, over: &Table) -> bool {
     same_unit && kind(over).is_none_or(|over| kind(base).is_none_or(|base| base == over))
 }
 
-/// The only field of a table, if that is a table.
+/// Returns the only field of a table, if it is a table itself.
 pub(crate) fn choice(table: &Table) -> Option<&str> {
     let mut fields = table.iter();
     match (fields.next(), fields.next()) {
@@ -189,7 +189,7 @@ pub(crate) fn choice(table: &Table) -> Option<&str> {
     }
 }
 
-/// Whether the choice is the same, if both are one.
+/// Returns true unless both tables are choices and differ.
 fn same_choice(base: &Table, over: &Table) -> bool {
     choice(base).is_none_or(|base| choice(over).is_none_or(|over| base == over))
 }

@@ -1,8 +1,8 @@
-//! A name that nothing has.
+//! Error for a name that does not exist.
 
 use super::nearest;
 
-/// What was asked for by a name that nothing has: what is there, and what comes closest.
+/// Error for a name that does not exist, with the existing names and the most similar one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {kind} is named \"{name}\"{}; there are: {names}", meant(nearest.as_deref()))]
 pub struct Unknown {
@@ -13,7 +13,7 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// `name`, of something of this kind ("paper"), is none of `names`.
+    /// Creates the error that `name`, an item of this kind ("paper"), is none of `names`.
     pub fn new<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Self {
         Unknown {
             kind: kind.to_owned(),

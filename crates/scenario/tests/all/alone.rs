@@ -1,5 +1,4 @@
-//! A message alone on the network takes the time that is called ideal, on every network that the project knows, with packets and
-//! without.
+//! A message alone on the network takes its ideal time, on every known network, with packets and with flows.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::Quiet;
 use pathweave_topo::{presets, topologies};
 
-/// An instance of each kind of topology that is no file.
+/// Instance of each kind of topology that is not read from a file.
 const KINDS: [(&str, &str); 10] = [
     ("star", "hosts = 4"),
     ("dumbbell", "left_hosts = 2\nhost_rate = \"200Gbps\"\nbottleneck_rate = \"40Gbps\""),
@@ -22,7 +21,7 @@ const KINDS: [(&str, &str); 10] = [
     ("jellyfish", "switches = 10\nlinks_per_switch = 4\nhosts_per_switch = 2\nwiring_seed = 1"),
 ];
 
-/// A file of each kind that is read, all of whose paths between two hosts are alike.
+/// File of each format that is read. In each of them all paths between two hosts are equal.
 const FILES: [(&str, &str); 10] = [
     ("astra", "astra-hgx.yml"),
     ("hpcc", "hpcc-star-65.txt"),
@@ -36,17 +35,17 @@ const FILES: [(&str, &str); 10] = [
     ("file", "two-nics.toml"),
 ];
 
-/// A file whose paths differ: what takes them alike is slower than what knows them.
+/// File whose paths differ. Schemes that treat paths alike are slower on it than schemes that know them.
 const UNLIKE: (&str, &str) = ("file", "two-racks.toml");
 
-/// Schemes that begin at line rate and that nothing slows down but what they meet.
+/// Schemes that begin at line rate and that only congestion slows down.
 const AT_ONCE: [&str; 9] =
     ["rps-nocc", "reps", "weave", "laps", "strack", "smartt", "uet-nscc", "swift-rps", "mrc"];
-/// Of one path: on networks whose links between switches are no slower than those of hosts.
+/// Single-path schemes, for networks whose links between switches are no slower than those of hosts.
 const ONE_PATH: [&str; 3] = ["ecmp", "per-message", "dctcp"];
 
-/// Time of a message from a host to the one so many further over what is called ideal. `None`: links lose packets, which runs
-/// without packets refuse.
+/// Returns the slowdown of one message to the host `shift` numbers further, or `None` if links lose packets, which flow
+/// simulations refuse.
 fn slowdown(topology: &str, scheme: &str, shift: u32, fidelity: &str) -> Option<f64> {
     let text = format!(
         "scheme = \"{scheme}\"\n[observe]\ninterval = \"0s\"\n[run]\nfidelity = \"{fidelity}\"\n[topology]\n{topology}\n\
@@ -82,10 +81,10 @@ fn file((kind, name): (&str, &str)) -> String {
     format!("kind = \"{kind}\"\npath = \"{path}{name}\"")
 }
 
-/// All networks, by name: those of one path for each message apart.
+/// Returns all networks by name.
 fn networks() -> Vec<(String, String)> {
     let kinds = KINDS.map(|(kind, fields)| (kind.to_owned(), format!("kind = \"{kind}\"\n{fields}")));
-    // The largest takes minutes.
+    // The two largest take minutes.
     let known =
         presets().iter().map(|preset| preset.name).filter(|name| *name != "b4-1m" && *name != "b2-8192");
     let presets = known.map(|name| (name.to_owned(), format!("preset = \"{name}\"")));
@@ -93,8 +92,8 @@ fn networks() -> Vec<(String, String)> {
     kinds.into_iter().chain(presets).chain(files).collect()
 }
 
-/// Networks whose links between switches are slower than those of hosts: packets that are spread at random meet there, and a
-/// single path is marked.
+/// Networks whose links between switches are slower than those of hosts. Randomly sprayed packets collide there, and
+/// those of a single path are marked.
 const THIN: [&str; 7] =
     ["astra", "dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
 
@@ -115,7 +114,7 @@ fn a_message_alone_has_slowdown_1() {
     for (name, topology) in networks() {
         let one_path = ONE_PATH.into_iter().filter(|_| !is_thin(&name));
         let schemes: Vec<&str> = AT_ONCE.into_iter().chain(one_path).collect();
-        // A packet of 4 MB is a thousandth.
+        // One packet is a thousandth of 4 MB.
         let most = if is_thin(&name) { 1.015 } else { 1.004 };
         for shift in BTreeSet::from([1, hosts(&topology) / 2]) {
             for scheme in &schemes {

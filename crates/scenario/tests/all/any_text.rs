@@ -1,4 +1,4 @@
-//! Whatever is in the file or on the command line: an answer, never a panic.
+//! Any text in a file or on the command line gives a result or an error, never a panic.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn answer(text: &str, set: Vec<String>) {
     }
 }
 
-/// A small change to a text: what a slip of the keyboard or a cut-off file does.
+/// Small change to a text: a typing error or a truncated file.
 #[derive(Clone, Debug)]
 enum Slip {
     Cut(usize),

@@ -1,4 +1,4 @@
-//! Credit as scenarios say it.
+//! Receiver credit in scenarios.
 
 use pathweave_policy::CreditConfig;
 use pathweave_policy::cc::Window;

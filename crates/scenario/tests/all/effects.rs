@@ -1,6 +1,6 @@
-//! No option is ignored in silence. Every field of a scheme, of switches and of the network is changed, one at a time, in
-//! a run that wants what it says: either what happens changes, or the change is refused, or the field is named as inert with the
-//! reason.
+//! No option is ignored silently. Every field of a scheme, of switches and of the network is changed, one at a time,
+//! in a run where it applies. Then either the outcome changes, the change is refused, or a note states that the field
+//! has no effect and why.
 
 mod fields;
 
@@ -11,8 +11,8 @@ use pathweave_policy::schemes;
 use pathweave_scenario::{Changes, Loaded, Scenario};
 use pathweave_sim::Quiet;
 
-/// A network that queues, marks, drops and loses, with a path that comes and goes, messages of several packets that come
-/// one after another, and pauses between them.
+/// Network with queues, marks, drops and losses, a path that goes down and up, messages of several packets that
+/// follow each other, and pauses between them.
 const NETWORK: &str = r#"
 topology = { kind = "leaf-spine", leaves = 3, spines = 3, hosts_per_leaf = 3 }
 
@@ -54,35 +54,36 @@ size = "300KB"
 until = "20ms"
 "#;
 
-/// What a field is a parameter of, to be on when it is changed.
+/// Setting that each field depends on, enabled when the field is changed.
 const WITH: [(&str, &str); 16] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
     ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
     ("scheme.policy.cc.clamp_target", "scheme.policy.cc.rate_timer=5us"),
-    // A step every few microseconds, or the run is over before the second one.
+    // A rate step every few microseconds; otherwise the run ends before the second one.
     ("scheme.policy.cc.additive_increase", "scheme.policy.cc.rate_timer=3us"),
     ("scheme.policy.cc.hyper_increase", "scheme.policy.cc.rate_timer=3us"),
     ("scheme.policy.cc.increase_scale", "scheme.policy.cc.rate_timer=3us"),
     ("scheme.policy.cc.fast_recovery_stages", "scheme.policy.cc.rate_timer=3us"),
     ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
-    // No unmarked packet is three targets late.
+    // No unmarked packet is delayed by three times the target.
     ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
-    // Queues of four targets are rare here.
+    // Queues of four times the target are rare here.
     ("scheme.policy.cc.collapse_share", "scheme.policy.cc.collapse_delay=1"),
     ("scheme.policy.nscc.collapse_share", "scheme.policy.nscc.collapse_delay=1"),
-    // So few paths that the turn of each comes again while a message lasts.
+    // Few paths, so that each is used again while a message lasts.
     ("scheme.policy.planes", "scheme.policy.active_evs=8"),
     ("scheme.policy.floor_evs", "scheme.paths=8"),
-    // With marks that come as early as here, the window of REPS is at its least.
+    // Early marks as in this network keep the window of REPS at its minimum.
     ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),
     ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
 ];
 
-/// A field that changes nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
+/// Field without an effect in these runs: the scheme or an empty text, the field or a part of its name, and the
+/// reason.
 type Inert = (&'static str, &'static str, &'static str);
 
-/// Of schemes.
+/// Inert fields of schemes.
 const INERT_OF_SCHEMES: &[Inert] = &[
     ("erd", "acks.max_delay", "parameter of acks.every_packets, of which a note says that it has no effect"),
     ("erd", "cnp.interval", "parameter of cnp.mode, likewise"),
@@ -154,7 +155,7 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ),
 ];
 
-/// Of switches and of the network.
+/// Inert fields of switches and of the network.
 const INERT_OF_SWITCHES: &[Inert] = &[
     ("rps", "network.retransmission.retry_limit", "losses are found long before a timeout"),
     ("drill", "network.retransmission.retry_limit", "likewise"),
@@ -166,7 +167,7 @@ const INERT_OF_SWITCHES: &[Inert] = &[
     ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
 ];
 
-/// Of the run.
+/// Inert fields of the run.
 const INERT_OF_THE_RUN: &[Inert] = &[
     ("", "run.threads", "its field says so: of no influence on results"),
     ("", "run.verify", "every byte is where it should be"),
@@ -174,7 +175,7 @@ const INERT_OF_THE_RUN: &[Inert] = &[
     ("flow", "run.fold", "likewise: no ranks of a training job are there"),
 ];
 
-/// What happened, or why it cannot.
+/// Returns the outcome of a run, or the reason why it was refused.
 fn outcome(text: &str, set: &[String]) -> Result<String, String> {
     let changes = Changes { set: set.to_vec(), ..Changes::default() };
     let loaded = Loaded::parse(text, "base.toml", ".", &changes).map_err(|why| why.to_string())?;
@@ -184,17 +185,18 @@ fn outcome(text: &str, set: &[String]) -> Result<String, String> {
     Ok(format!("{} {fates:?} {} {:?}", result.info.digest_hex(), result.info.label(), prepared.notes))
 }
 
-/// What was tried.
+/// Record of all changes tried.
 #[derive(Default)]
 struct Tried {
-    /// Fields that may be set to other values in silence: of what, which, and those values.
+    /// Fields that can be changed silently: the scheme, the field, and the values tried.
     silent: Vec<(&'static str, String, Vec<String>)>,
-    /// Entries of [`WITH`] that were taken.
+    /// Entries of [`WITH`] that were applied.
     with: BTreeSet<(&'static str, &'static str)>,
 }
 
 impl Tried {
-    /// Changes the fields below `under`, with what each is a parameter of where the scenario takes that.
+    /// Changes the fields below `under`, together with the setting that each depends on, if the scenario accepts
+    /// that.
     fn add(&mut self, name: &'static str, text: &str, under: &str) {
         let loaded = Loaded::parse(text, "base.toml", ".", &Changes::default()).expect("a good scenario");
         let schema = schemars::schema_for!(Scenario).to_value();
@@ -206,7 +208,8 @@ impl Tried {
             for entry @ (_, set) in WITH.iter().filter(|(field, _)| *field == path) {
                 let more: Vec<String> = with.iter().cloned().chain([(*set).to_owned()]).collect();
                 let after = known.entry(more.clone()).or_insert_with(|| outcome(text, &more)).clone();
-                // A scheme without this parameter is tried as it is: what it refuses would hide that the field does nothing.
+                // A scheme without this setting is tried without it: a refusal would hide that the field has no
+                // effect.
                 if after.is_ok() {
                     (with, before) = (more, after);
                     self.with.insert(*entry);
@@ -231,7 +234,7 @@ impl Tried {
         }
     }
 
-    /// Nothing is ignored in silence but what is known to be inert, and all of that is; what fields are parameters of is there.
+    /// Checks that exactly the known inert fields are ignored silently, and that every entry of [`WITH`] was applied.
     fn check(&self, inert: &[Inert], under: &[&str]) {
         let is = |(of, part, _): &Inert, name: &str, field: &str| name.contains(of) && field.contains(part);
         let mut wrong: Vec<String> = Vec::new();
@@ -253,7 +256,7 @@ impl Tried {
     }
 }
 
-/// Schemes that differ in what they are made of; the others differ in values only.
+/// Returns one scheme for each combination of components; other schemes differ only in values.
 fn kinds_of_schemes() -> Vec<&'static str> {
     let mut seen = BTreeSet::new();
     let kind_of = |value: &serde_json::Value, out: &mut String| {
@@ -312,7 +315,7 @@ fn every_field_of_the_run_does_something_or_says_why_not() {
     tried.check(INERT_OF_THE_RUN, &["run."]);
 }
 
-/// The way of packets through threads, which flows do not take.
+/// A partition assigns nodes to threads, which only packet simulations use.
 #[test]
 fn a_partition_of_a_run_of_flows_is_said_to_do_nothing() {
     let parts = tempfile::NamedTempFile::new().unwrap();
@@ -329,12 +332,12 @@ fn a_partition_of_a_run_of_flows_is_said_to_do_nothing() {
     assert_eq!(notes(&[]), [""; 0]);
     let said = "run.partition has no effect: run.fidelity is \"flow\", and flows are run by one thread";
     assert_eq!(notes(&["run.fidelity=flow"]), [said]);
-    // The packets that they are measured on take it.
+    // The packets that calibrate the flows use the partition.
     assert_eq!(notes(&["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
 }
 
-/// No listed scheme repeats NACKs of a gap. Where packets overtake one another and some are lost, it shows whether that is done, and
-/// how soon.
+/// No listed scheme repeats NACKs for a gap. With reordering and loss, the repetition and its interval change the
+/// outcome.
 #[test]
 fn when_a_gap_is_told_of_again_matters() {
     let text = format!("scheme = \"ecmp\"\n{NETWORK}");
@@ -344,7 +347,7 @@ fn when_a_gap_is_told_of_again_matters() {
     assert!(repeated(4) != repeated(12) && repeated(4) != once && repeated(12) != once);
 }
 
-/// Four spines of 100, 100, 50 and 10 Mb/s: what real hosts do there can be simulated, and it is said what may be written.
+/// Four spines of 100, 100, 50 and 10 Mb/s. Simulates the setting that is used on real hosts of such a network.
 #[test]
 fn weave_with_a_window_for_each_path_fills_unequal_spines_better() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");

@@ -1,4 +1,4 @@
-//! What `check` says a run will cost, beside what it costs.
+//! Estimated cost of `check` compared with the actual cost.
 
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::Quiet;
@@ -6,7 +6,7 @@ use pathweave_sim::Quiet;
 const FABRIC: &str =
     "topology = { kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 4 }\n[[workload]]\n";
 
-/// Packet-hops estimated, and those of the run.
+/// Returns the packet-hops estimated and simulated.
 fn packet_hops(workload: &str, scheme: &str, set: &[&str]) -> (f64, f64) {
     let scheme = format!("scheme={scheme}");
     let set = [scheme.as_str()].iter().chain(set).map(|&text| text.to_owned()).collect();
@@ -27,8 +27,8 @@ fn packet_hops_are_foreseen_to_a_tenth() {
     let every = ["acks.every_packets=1", "acks.every_packets=4", "acks.every_packets=8"];
     let mut wrong = Vec::new();
     for workload in [permutation, ring, all_to_all, short] {
-        // Notifications of marks, and what is sent again (datagrams that are late), are not foreseen; nor are acknowledgements
-        // that their timer sends, since a window has fewer packets than they wait for (Swift's).
+        // Not predicted: congestion notifications, retransmissions (of late datagrams), and acknowledgements that the
+        // timer sends because the window has fewer packets than they wait for (Swift).
         for scheme in ["rps", "ecmp", "ecmp-sr", "mprdma", "swift-published", "qp-scaling"] {
             for acks in every {
                 let set: &[&str] = &[&format!("scheme.{acks}")];

@@ -1,4 +1,4 @@
-//! Runs of flows (`run.fidelity = "flow"`): cases by hand, the same messages as packets, and what is refused.
+//! Flow simulations (`run.fidelity = "flow"`): cases computed by hand, comparisons with packets, and refusals.
 
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
@@ -32,7 +32,7 @@ fn refusal(text: &str, set: &[&str]) -> String {
     }
 }
 
-/// Messages (from, to, MB, start in ns) as a workload.
+/// Returns a workload with the messages (from, to, MB, start in ns).
 fn messages(list: &[(u32, u32, u32, u32)]) -> String {
     let flow = |&(src, dst, mb, start): &(u32, u32, u32, u32)| {
         format!("{{ src = {src}, dst = {dst}, size = \"{mb}MB\", start = \"{start}ns\" }}")
@@ -41,7 +41,7 @@ fn messages(list: &[(u32, u32, u32, u32)]) -> String {
     format!("[[workload]]\nkind = \"flows\"\nflows = [{}]\n", flows.join(", "))
 }
 
-/// Completion times in ns, by sender and receiver.
+/// Returns the completion times in ns, by sender and receiver.
 fn times(result: &RunResult) -> Vec<((u32, u32), f64)> {
     let time = |flow: &pathweave_results::FlowRecord| {
         ((flow.src_host, flow.dst_host), flow.fct_ps().expect("it finished") as f64 / 1e3)
@@ -51,7 +51,8 @@ fn times(result: &RunResult) -> Vec<((u32, u32), f64)> {
     times
 }
 
-/// The cases of a star at 100 Gb/s, 1 us a link: 1 MB are 1,020,106 B or 81,608.48 ns on the wire, and 2,335.52 ns come to it.
+/// Messages over a star at 100 Gb/s with 1 us a link. 1 MB takes 1,020,106 B or 81,608.48 ns on the wire, plus
+/// 2,335.52 ns.
 #[test]
 fn shares_of_a_star_by_hand() {
     let alone = 83_944.0;
@@ -60,12 +61,12 @@ fn shares_of_a_star_by_hand() {
         (vec![(0, 1, 1, 0)], vec![alone]),
         (vec![(0, 2, 1, 0), (1, 2, 1, 0)], vec![two, two]),
         (vec![(0, 2, 1, 0), (1, 2, 2, 0)], vec![two, 247_153.12]),
-        // Of host 1's link a third goes to host 2, so host 3 gets two.
+        // Host 1's link gives a third of its rate to host 2, so host 3 gets two thirds.
         (
             vec![(0, 2, 1, 0), (1, 2, 1, 0), (1, 3, 1, 0), (4, 2, 1, 0)],
             vec![247_160.96, 247_160.96, 124_748.24, 247_160.96],
         ),
-        // Half a message each alone, then half a message each at half the rate.
+        // Half of each message is sent alone, the other half at half the rate.
         (vec![(0, 2, 1, 0), (1, 2, 1, 40_804)], vec![124_748.24, 124_748.24]),
     ] {
         let result = flows(&format!("scheme = \"rps-nocc\"\n{STAR}{}", messages(&list)), &[]);
@@ -77,7 +78,7 @@ fn shares_of_a_star_by_hand() {
                 "{list:?}: {ends:?} took {time}, not {expected}"
             );
         }
-        // One alone is exact: it takes what it takes as packets.
+        // A single message is exact: it takes the same time as with packets.
         if list.len() == 1 {
             assert_eq!(times[0].1, alone);
             assert_eq!(result.flows[0].fct_ps(), Some(result.flows[0].ideal_fct_ps));
@@ -85,7 +86,7 @@ fn shares_of_a_star_by_hand() {
     }
 }
 
-/// Both directions of a link at once: each leaves room for the acknowledgements of the other.
+/// Both directions of a link are in use: each leaves capacity for the acknowledgements of the other.
 #[test]
 fn acknowledgements_take_their_part() {
     let text = format!("scheme = \"rps\"\n{STAR}{}", messages(&[(0, 1, 1, 0), (1, 0, 1, 0)]));
@@ -95,21 +96,22 @@ fn acknowledgements_take_their_part() {
     }
 }
 
-/// A leaf of 16 hosts with 4 uplinks: sprayed, each gets a quarter of its link; on one path, what others on its uplink leave.
+/// A leaf of 16 hosts with 4 uplinks. A sprayed message gets a quarter of its host's rate, one on a single path the
+/// rest of its uplink.
 #[test]
 fn uplinks_are_shared_as_packets_are_spread() {
     let topology = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 16\n";
     let list: Vec<_> = (0..16).map(|host| (host, host + 16, 1, 0)).collect();
     let text = format!("scheme = \"rps\"\n{topology}{}", messages(&list));
-    // Without the cuts of DCQCN, which leave links idle.
+    // DCQCN is avoided, since its rate cuts leave links idle.
     let sprayed = flows(&text, &["scheme=swift-rps"]);
     let wire = 4.0 * 81_608.48;
     for (_, time) in times(&sprayed) {
-        // Random packets collide on links that are full: 2.4 times the root of the time in packets.
+        // Random packets collide on saturated links: 2.4 times the square root of the time in packets.
         assert!((wire..wire * 1.2).contains(&time), "{time}");
     }
     let single = flows(&text, &["scheme=ecmp"]);
-    // The way of the data: on the way back packets have notifications, too.
+    // Data direction only: with packets, the reverse direction also carries congestion notifications.
     let spines = || {
         single.links.iter().filter(|link| {
             link.from_node >= 32
@@ -117,7 +119,7 @@ fn uplinks_are_shared_as_packets_are_spread() {
                 && (link.name.starts_with("leaf0>") || link.name.ends_with(">leaf1"))
         })
     };
-    // The very hashes: what crossed each link is what packets put there.
+    // The same hashes: each link carries the same bytes as with packets.
     let packets = result(&text, &["scheme=ecmp"]);
     for link in spines() {
         let there = packets.links[link.link as usize].tx_bytes as f64;
@@ -130,7 +132,7 @@ fn uplinks_are_shared_as_packets_are_spread() {
     );
 }
 
-/// The relation of two means, less one.
+/// Returns the relative difference of two means.
 fn error(text: &str, set: &[&str], of: fn(&Summary) -> f64) -> f64 {
     let packets = Summary::from_run(&result(text, set));
     let fluid = Summary::from_run(&flows(text, set));
@@ -145,7 +147,7 @@ fn mean_job(summary: &Summary) -> f64 {
     summary.jobs.completion_ns.mean
 }
 
-/// Both engines are deterministic, so the bounds are of these very runs; on other seeds they are as close
+/// Both engines are deterministic, so the bounds are for these exact runs. Other seeds are similar
 /// (docs/flow-fidelity.md).
 #[test]
 fn sprayed_messages_take_about_as_long_as_their_packets() {
@@ -168,7 +170,7 @@ fn sprayed_messages_take_about_as_long_as_their_packets() {
     }
 }
 
-/// The same run twice, and with other threads.
+/// The same run twice, and with another number of threads.
 #[test]
 fn equal_scenarios_give_equal_digests_and_another_fidelity_another() {
     let text = format!(
@@ -181,7 +183,7 @@ fn equal_scenarios_give_equal_digests_and_another_fidelity_another() {
     assert!(first.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
 }
 
-/// What has no meaning is missing, not 0; and the figures say what they are.
+/// Figures that have no meaning for flows are null, not 0, and the label states the fidelity.
 #[test]
 fn what_only_packets_have_is_null() {
     let text = format!("scheme = \"rps\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
@@ -236,7 +238,7 @@ fn links_that_fail_and_slow_down() {
     let list: Vec<_> = (0..4).map(|host| (host, host + 4, 8, 0)).collect();
     let text = format!("scheme = \"udmp\"\n{LEAVES}{}", messages(&list));
     let whole = times(&flows(&text, &[]));
-    // Three of four uplinks at a tenth: 130 Gb/s for 4 hosts.
+    // Three of four uplinks at a tenth of their rate: 130 Gb/s for 4 hosts.
     let faults: String = (0..3)
         .map(|spine| format!("[[fault]]\nkind = \"link-rate\"\nlink = \"leaf0-spine{spine}\"\nat = \"0s\"\nrate = \"10Gbps\"\n"))
         .collect();
@@ -245,7 +247,7 @@ fn links_that_fail_and_slow_down() {
         let relation = b.1 / a.1;
         assert!((2.7..3.3).contains(&relation), "{relation}");
     }
-    // All uplinks down for 2 ms: nothing arrives meanwhile, and everything in the end.
+    // All uplinks are down for 2 ms. Nothing arrives in that time, and everything in the end.
     let faults: String = (0..4)
         .map(|spine| {
             format!("[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine{spine}\"\nat = \"100us\"\nup_at = \"2ms\"\n")
@@ -259,7 +261,7 @@ fn links_that_fail_and_slow_down() {
     }
 }
 
-/// 12.5 B a nanosecond over four uplinks for 300 us, and over three of them from then on.
+/// 12.5 B a nanosecond over four uplinks for 300 us, and over three of them afterwards.
 #[test]
 fn what_crossed_a_link_before_it_failed_is_counted_there() {
     let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine3\"\nat = \"300us\"\n";
@@ -326,7 +328,7 @@ fn an_incast_of_many_is_marked() {
     assert_eq!(mark(8), [] as [String; 0]);
 }
 
-/// No more crosses a link than it can carry, and what is sent is what messages have on the wire.
+/// No link carries more than its capacity, and the bytes sent are those of the messages on the wire.
 #[test]
 fn links_carry_what_they_can_and_all_there_is() {
     let text = format!(
@@ -344,7 +346,8 @@ fn links_carry_what_they_can_and_all_there_is() {
     assert!((1.04..1.06).contains(&relation), "{relation}");
 }
 
-/// Ranks that are alike are run once, on a fabric that is not oversubscribed and on one whose links between switches fill up.
+/// Equivalent ranks are simulated once, on a fabric without oversubscription and on one with saturated links between
+/// switches.
 #[test]
 fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
     for spines in [4, 1] {
@@ -374,7 +377,8 @@ fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
 
 #[test]
 fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
-    // Groups of two leaves: exchange the four groups, and the leaves of each. Groups with a host of each leaf: everybody is alike.
+    // Groups of two leaves: the four groups are interchangeable, and the leaves of each. Groups with one host of each
+    // leaf: all ranks are.
     for (operation, placement, spines, order) in [
         ("all-reduce", "consecutive", 4, 8),
         ("all-to-all", "consecutive", 1, 8),
@@ -394,7 +398,7 @@ fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
             result.jobs.iter().map(|job| job.finish_ps.expect("it ended")).max().expect("jobs") as f64
         };
         let error = time(&folded) / time(&whole) - 1.0;
-        // Waits of single messages are drawn at random where none stands for others.
+        // The waiting times of individual messages are random if none of them stands for others.
         assert!(error.abs() < 0.015, "{operation} over {spines} spines: {error}");
         for (all, once) in whole.links.iter().zip(&folded.links) {
             let (all, once) = (all.tx_bytes as f64, once.tx_bytes as f64);
@@ -416,7 +420,7 @@ fn what_tells_ranks_apart_runs_all_of_them() {
         let error = refusal(text, &["run.fold=always", single]);
         assert!(error.contains("run.fold") && error.contains("takes single paths"), "{single}: {error}");
     }
-    // What counts is how packets are spread in the end, by switches or by hosts.
+    // The effective spreading of packets counts, by switches or by hosts.
     assert_eq!(flows(text, &["run.fold=always", "switch.forwarding.kind=rps"]).info.stands_for, Some(4));
     assert_eq!(flows(text, &["run.fold=always", "scheme=letflow"]).info.stands_for, Some(4));
     let torn = [
@@ -432,7 +436,7 @@ fn what_tells_ranks_apart_runs_all_of_them() {
     assert!(refusal(&star, &["run.fold=always"]).contains("\"collective\", \"simai\" and"));
 }
 
-/// An all-to-all of which packets of the beginning are run: what they took on messages that were held out is in the label.
+/// All-to-all with packets of the beginning. The label has the error on held-out messages.
 #[test]
 fn a_run_of_packets_of_the_beginning_tells_the_error() {
     let text = format!(
@@ -446,17 +450,17 @@ fn a_run_of_packets_of_the_beginning_tells_the_error() {
     assert!((0.8..1.05).contains(&efficiency), "{calibration:?}");
     assert!(calibration.held_out >= 20 && calibration.mean_error.abs() < 0.03, "{calibration:?}");
     assert!(run.info.label().contains("messages held out: mean"), "{}", run.info.label());
-    // All of it is in that run of packets, so that the error of the whole is known.
+    // The packet simulation covers the whole run, so its error is known.
     let packets = result(&text, &[]);
     let mean = |run: &RunResult| mean_fct(&Summary::from_run(run));
     assert!((mean(&run) / mean(&packets) - 1.0).abs() < 0.03, "{} {}", mean(&run), mean(&packets));
-    // Where no message ends in it, nothing is known.
+    // No message ends within the packet simulation, so there is no calibration.
     let short = flows(&text, &["run.calibrate=prefix", "run.max_events=10"]);
     assert_eq!(short.info.calibration, None);
 }
 
-/// What shows signs that it is outside is measured: it is told how far off it is, which is what packets of the same say; or it is
-/// inside after all. What shows none is not.
+/// A run that shows signs of being outside of the model is measured. The result is either its error, which equals
+/// that against a full packet simulation, or that it is inside. A run without signs is not measured.
 #[test]
 fn a_run_in_doubt_is_measured() {
     let job = |algorithm: &str, scheme: &str| {
@@ -488,17 +492,17 @@ fn a_run_in_doubt_is_measured() {
         assert_eq!(says, !outside.is_empty(), "{outside:?}");
         verdicts.push((told.is_some(), says));
     }
-    // A ring sprayed evenly has no sign: no host hears from two.
+    // An evenly sprayed ring shows no sign: no host receives from two.
     assert_eq!(verdicts[3], (false, false));
     assert!(verdicts.contains(&(true, true)) && verdicts.contains(&(true, false)), "{verdicts:?}");
-    // One that is not measured says what it shows.
+    // A run that is not measured reports its signs.
     let unmeasured = flows(&job("double-binary-tree", "rps"), &["run.calibrate=off"]).info;
     assert!(
         unmeasured.calibration.is_none() && unmeasured.outside.iter().any(|why| why.contains("out of step"))
     );
 }
 
-/// Asks to stop at the first look, and counts the looks.
+/// Requests a stop at the first call, and counts the calls.
 struct Impatient(u32);
 
 impl Monitor for Impatient {
@@ -509,7 +513,7 @@ impl Monitor for Impatient {
     }
 }
 
-/// Some seconds of packets can be interrupted, too.
+/// The packet simulation of a calibration can be interrupted, too.
 #[test]
 fn a_run_is_interrupted_while_it_is_measured() {
     let text = format!(
@@ -525,7 +529,7 @@ fn a_run_is_interrupted_while_it_is_measured() {
     assert!(impatient.0 < 5, "{} looks", impatient.0);
 }
 
-/// Asks to stop when a third of the messages has arrived.
+/// Requests a stop when a third of the messages has arrived.
 struct Sated;
 
 impl Monitor for Sated {
@@ -534,8 +538,8 @@ impl Monitor for Sated {
     }
 }
 
-/// What nobody waits for is known ahead; a run that is cut off knows all that happened until then, and nothing that
-/// comes later.
+/// Messages that no other task waits for are computed ahead. An interrupted run contains everything that happened
+/// before the interruption and nothing later.
 #[test]
 fn a_run_that_is_cut_off_knows_what_happened_and_nothing_else() {
     let text = "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\n\

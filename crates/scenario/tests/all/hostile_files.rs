@@ -1,5 +1,5 @@
-//! Files that are none of what they should be: each format answers with a short error that names the file, without
-//! reading or keeping more than it must.
+//! Malformed files: each format gives a short error that names the file, without reading or storing more than
+//! necessary.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use pathweave_scenario::convert::{Conversion, ConvertError, convert, formats};
 use pathweave_scenario::{Changes, Loaded};
 
-/// What a conversion from this format to whatever fits says.
+/// Returns the result of converting a file of this format to a suitable format.
 fn answer(folder: &Path, format: &str, input: &Path) -> String {
     let mut answers = Vec::new();
     for (to, name) in [("csv", "out.csv"), ("topology", "out.toml"), ("workload", "lines.toml")] {
@@ -20,7 +20,7 @@ fn answer(folder: &Path, format: &str, input: &Path) -> String {
             }),
         }
     }
-    // Directions that do not fit the format say so whatever the file holds.
+    // Conversions between incompatible formats are refused independently of the file.
     let other_ways =
         [", and csv a list of flows", ", and topology a topology", ", and workload lines of a workload"];
     let of_file = |text: &&String| !other_ways.iter().any(|other| text.contains(other));
@@ -45,14 +45,14 @@ fn every_format_answers_shortly_and_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     for format in formats().into_iter().filter(|format| format.is_read) {
         for (what, bytes) in &hostile {
-            // Chakra traces are folders of files, and no text.
+            // Chakra traces are folders of binary files.
             let name = if format.name == "chakra" { "t.0.et" } else { "t.txt" };
             let input = folder.path().join(name);
             fs::write(&input, bytes).unwrap();
             let text = answer(folder.path(), format.name, &input);
             assert!(text != "converted", "{}: {what} was converted", format.name);
             assert!(text.len() < 2_000, "{}: {what}: an error of {} bytes", format.name, text.len());
-            // An empty scenario has no place for what is missing.
+            // An error in an empty scenario has no source location.
             let is_placed = format.name != "chakra" && !(format.name == "scenario" && what.contains("empty"));
             assert!(text.contains("t.txt") || !is_placed, "{}: {what}: {text}", format.name);
             if *what == "zeros" && format.name != "chakra" {
@@ -76,7 +76,7 @@ fn every_format_answers_shortly_and_names_the_file() {
     }
 }
 
-/// Levels upon levels must neither take a stack frame each nor time that grows with their square.
+/// Deep nesting must not use a stack frame for each level or time that grows with the square of the levels.
 #[test]
 fn documents_of_many_levels_are_refused() {
     const LEVELS: usize = 20_000;

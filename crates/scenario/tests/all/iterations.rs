@@ -1,4 +1,4 @@
-//! The time of iterations that overlap: by hand, and whatever the run.
+//! Times of overlapping iterations: computed by hand, and properties that hold in every run.
 
 use pathweave_results::{RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
@@ -11,8 +11,8 @@ fn result(text: &str) -> RunResult {
     run(&prepared.spec, &mut Quiet).expect("it was tried")
 }
 
-/// Of a pipeline on a fast network each iteration takes (m + p - 1) (f + b), of which m (f + b) are computation and the others the
-/// bubble; its critical path is as long. Times are in ns.
+/// Checks the time of each iteration of a pipeline on a fast network: (m + p - 1) (f + b), of which m (f + b) is
+/// computation and the rest is the bubble. The critical path is equally long. Times are in ns.
 fn has_the_period_of_a_pipeline(
     result: &RunResult,
     (stages, microbatches): (f64, f64),
@@ -39,7 +39,7 @@ fn has_the_period_of_a_pipeline(
     assert!(close(summary.jobs.completion_ns.mean, expected), "{case}");
 }
 
-/// The iterations of a series take as long together as from the first start to the last end.
+/// Checks that the iterations of a series together take the time from the first start to the last end.
 fn times_add_up(result: &RunResult, case: &str) {
     let of_training: Vec<_> = result.jobs.iter().filter(|job| job.name.contains("iteration")).collect();
     let sum: u64 = of_training.iter().map(|job| job.completion_ps().expect("it ended")).sum();
@@ -61,7 +61,8 @@ fn a_pipeline_takes_its_period() {
     }
 }
 
-/// Stages of a transformer begin the next iteration long before the last one is over, so that each lasts for more than its period.
+/// Stages of a transformer start the next iteration long before the previous one ends, so each iteration lasts longer
+/// than its period.
 #[test]
 fn stages_of_a_transformer_overlap_and_its_iteration_is_the_period() {
     let text = format!(
@@ -70,8 +71,8 @@ fn stages_of_a_transformer_overlap_and_its_iteration_is_the_period() {
          tflops = 20.0\niterations = 3\n"
     );
     let result = result(&text);
-    // Multiplications and additions of a token: four and two matrices of a layer, attention to half a sequence before it counted as
-    // whole, and a quarter of the logits; backward is twice as much.
+    // Multiplications and additions for one token: four attention and three feed-forward matrices of a layer, attention
+    // to the whole sequence, and a quarter of the logits. The backward pass takes twice as many.
     let (hidden, feed, sequence, vocabulary) = (1024.0, 4096.0, 1024.0, 32_000.0);
     let layer = 2.0 * (4.0 * hidden * hidden + 3.0 * hidden * feed) + 4.0 * hidden * sequence;
     let each_ns = 3.0 * sequence * (layer + 2.0 * vocabulary * hidden / 4.0) / 20e12 * 1e9;
@@ -80,7 +81,7 @@ fn stages_of_a_transformer_overlap_and_its_iteration_is_the_period() {
     assert_eq!(overlaps, 2, "the second and the third begin before the one before them ends");
 }
 
-/// Slow ranks, jitter, faults and another job in the way: times add up all the same.
+/// With slow ranks, jitter, faults and a competing job the times still add up.
 #[test]
 fn iterations_with_stragglers_add_up() {
     let text = include_str!("../../../../scenarios/stragglers.toml");

@@ -1,4 +1,4 @@
-//! What is too large for the engine is refused before a run.
+//! Scenarios that are too large for the engine are refused before the run.
 
 use pathweave_scenario::{Changes, Loaded};
 
@@ -11,7 +11,8 @@ fn refusal(switches: u32, to: u32, routing: &str) -> Option<String> {
     loaded.prepare().err().map(|why| why.to_string())
 }
 
-/// A packet counts the links it crosses in eight bits, explicit paths are of 64 switches, and so is every way.
+/// A packet counts the links it crosses in eight bits. Explicit paths have at most 64 switches, and so have all
+/// others.
 #[test]
 fn hosts_that_are_too_far_apart_are_refused() {
     assert_eq!(refusal(160, 63, "ecmp"), None, "64 switches");
@@ -20,7 +21,7 @@ fn hosts_that_are_too_far_apart_are_refused() {
         why.contains("host0 and host64 are more than 64 switches apart; at most 64 are allowed"),
         "{why}"
     );
-    // Sources go round either way, which is over all switches.
+    // Sources use both directions around the ring, and so all switches.
     assert_eq!(refusal(64, 1, "source"), None);
     let why = refusal(65, 1, "source").expect("65 switches");
     assert!(why.contains("is over 65 switches; at most 64 are allowed"), "{why}");

@@ -1,4 +1,4 @@
-//! The tests of this crate as one program: it is linked once.
+//! All integration tests of this crate in one binary, which is linked once.
 
 mod alone;
 mod any_text;

@@ -1,5 +1,5 @@
-//! The page of everything a scenario can name, `docs/schemes.md`, is written from the catalogue, so that neither can leave
-//! the other behind. To write it anew: `UPDATE_DOCS=1 cargo test -p pathweave-scenario --test all names`.
+//! The page of names, `docs/schemes.md`, is generated from the catalogue and compared with it. To regenerate it:
+//! `UPDATE_DOCS=1 cargo test -p pathweave-scenario --test all names`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,7 +35,8 @@ fn page() -> String {
             }
         }
     }
-    // The kinds of workloads are in the reference of scenario files; here are the distributions and files they can name.
+    // Kinds of workloads are in the reference of scenario files; this page lists the distributions and files they can
+    // name.
     for section in presets().iter().chain(&workload_kinds()[1..]) {
         list(&mut text, section.title, section);
     }

@@ -1,9 +1,10 @@
-//! Causes that were planted are found. Each scenario of `tests/planted` has one cause put in on purpose, or two, or none. Lines
-//! `# expect: ...` at its beginning say what the verdict of `explain` and the first sentence of the report must contain, lines
-//! `# never: ...` what they must not. One with a line `# waits: ...` is for later: what it says is missing.
+//! Planted causes are found. Each scenario in `tests/planted` has one deliberate cause, two, or none. At its
+//! beginning, lines `# expect: ...` list texts that the verdict of `explain` and the first sentence of the report must
+//! contain, and lines `# never: ...` texts that they must not contain. A file with a line `# waits: ...` is disabled;
+//! the line states what is missing.
 //!
-//! `PLANTED=NAME` runs those whose names contain NAME, `PLANTED_FROM=FOLDER` those of another folder, and `PLANTED_OUT=FOLDER` keeps
-//! what they leave.
+//! `PLANTED=NAME` runs the scenarios whose names contain NAME. `PLANTED_FROM=FOLDER` uses another folder, and
+//! `PLANTED_OUT=FOLDER` keeps the results.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ fn folder() -> PathBuf {
     std::env::var("PLANTED_FROM").map_or_else(|_| own(), PathBuf::from)
 }
 
-/// What lines of the file say after a word.
+/// Returns the texts after `word` in the lines of the file.
 fn said<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(": ")).collect()
 }
 
-/// The verdict of `explain`, and what the report says first.
+/// Returns the verdict of `explain`, and the first sentence of the report.
 fn verdicts(path: &Path) -> [String; 2] {
     let prepared = Loaded::read(path, &Changes::default()).and_then(|loaded| loaded.prepare());
     let prepared = prepared.unwrap_or_else(|why| panic!("{why}"));
@@ -71,8 +72,8 @@ fn every_planted_cause_is_named_and_its_place() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The example of docs/planning.md: at a scale at which messages have a few kilobytes, distance decides and not rates. Before the
-/// run, after it, and in `explain` that is said; at full size it is not.
+/// The example of docs/planning.md. At a scale with messages of a few kilobytes latency dominates. `check`, the
+/// report and `explain` state this; at full size they do not.
 #[test]
 fn a_job_that_hangs_on_latency_is_told_to() {
     let scenario = |scale: &str| {

@@ -1,5 +1,5 @@
-//! The reference in `docs/scenario.md` is written from the schema, so that neither can leave the other behind. To
-//! write it anew: `UPDATE_DOCS=1 cargo test -p pathweave-scenario --test all reference`.
+//! The reference in `docs/scenario.md` is generated from the schema and compared with it. To regenerate it:
+//! `UPDATE_DOCS=1 cargo test -p pathweave-scenario --test all reference`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -35,17 +35,17 @@ struct Reference<'a> {
     undocumented: Vec<String>,
 }
 
-/// A table that is described after the one it is in.
+/// Table that is described after its parent.
 struct Below<'a> {
     path: String,
     schema: &'a Json,
 }
 
-/// The type of a field in words, and whether it is a table with a section of its own.
+/// Type of a field in words, and true if the field is a table with a section of its own.
 type TypeOf = (String, bool);
 
 impl<'a> Reference<'a> {
-    /// Follows a reference, also that of an optional field.
+    /// Follows a reference, including that of an optional field.
     fn resolve(&self, schema: &'a Json) -> &'a Json {
         let schema = match variants(schema).as_slice() {
             [one, null] if null["type"] == "null" => one,
@@ -57,7 +57,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// A table, its kinds if it has any, and the tables within.
+    /// Writes a table, its kinds if it has any, and its nested tables.
     fn table(&mut self, path: &str, schema: &'a Json) {
         let title = if path.is_empty() { "The file".to_owned() } else { format!("`{path}`") };
         writeln!(self.text, "\n### {title}").unwrap();
@@ -92,7 +92,7 @@ impl<'a> Reference<'a> {
                 self.undocumented.push(inner);
                 continue;
             };
-            // A complete scenario has these; a file need not.
+            // A complete scenario has these fields; a file may omit them.
             let has_shorthand = path.is_empty() && ["name", "scheme"].contains(&name.as_str());
             let default = match &property["default"] {
                 _ if path.starts_with("scheme") && required.contains(&name.as_str()) => {
@@ -158,7 +158,7 @@ fn variants(schema: &Json) -> Vec<&Json> {
     list.map(|list| list.iter().collect()).unwrap_or_default()
 }
 
-/// The names an enum allows.
+/// Returns the names that an enum allows.
 fn enum_names(schema: &Json) -> Vec<&str> {
     let of = [schema].into_iter().chain(variants(schema));
     of.flat_map(|one| {

@@ -1,5 +1,5 @@
-//! What a scenario can name passes the contract tests: the tables they leave are compared with the schema, which is
-//! made from the types themselves. What is registered and missing there fails here.
+//! All names in scenarios are covered by the contract tests. The tables written by those tests are compared with the
+//! schema, which is generated from the types. A registered name without a row fails here.
 
 use std::collections::BTreeSet;
 use std::fs::read_to_string;
@@ -11,7 +11,7 @@ use serde_json::{Value, to_value};
 
 type Names = BTreeSet<String>;
 
-/// The variants of a type, as scenarios name them.
+/// Returns the variants of a type, as scenarios name them.
 fn variants(definition: &str) -> Names {
     let schema = pathweave_scenario::schema();
     let definition = &schema["$defs"][definition];
@@ -20,7 +20,7 @@ fn variants(definition: &str) -> Names {
     branches.iter().flat_map(names_of).collect()
 }
 
-/// What a branch of a choice is called: a string, a table with a kind, or a table of its name.
+/// Returns the name of a branch of a choice: a string, the kind of a table, or the only key of a table.
 fn names_of(branch: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().expect("a name").to_owned();
     let kind = &branch["properties"]["kind"]["const"];
@@ -31,7 +31,7 @@ fn names_of(branch: &Value) -> Vec<String> {
     }
 }
 
-/// The subjects in a table of a contract test.
+/// Returns the subjects in the table of a contract test.
 fn in_table(path: &str) -> Names {
     let table = read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the table is there");
     let subject = |line: &str| line.split(" | ").nth(1).expect("a column").to_owned();
@@ -57,7 +57,7 @@ fn nobody_is_left_out_of_the_contract_tests() {
     assert_eq!(in_table("../sim/tests/contract.txt"), all, "everything on a fabric");
 }
 
-/// A label could lie; what runs is what the configuration says.
+/// Labels could be wrong, so the configurations that run are compared.
 #[test]
 fn every_variant_is_run() {
     let mut run: [Names; 5] = Default::default();

@@ -1,4 +1,4 @@
-//! What a responder remembers of one request.
+//! State of a responder for one request.
 
 use core::net::SocketAddr;
 
@@ -11,11 +11,11 @@ use super::super::noise::Noise;
 use super::super::session::Session;
 use super::super::timing::Backoff;
 
-/// Where a request was heard. The first address stays, and the latest other one is kept beside it: an initiator whose
-/// path is dead asks from others.
+/// Addresses from which a request was received. The first address stays, and the latest other one is kept as well: an
+/// initiator whose path is dead sends from other addresses.
 ///
-/// An observer of an Initiate can repeat it from another port, so an address where it was heard again is one to answer to
-/// and no more. Where the peer is says what only it could have sent: its Confirm, or its first packet.
+/// An observer of an Initiate can repeat it from another port. Such an address therefore gets answers and nothing
+/// else. Only messages that no observer can produce determine the peer's address: the Confirm, or the first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     first: SocketAddr,
@@ -31,23 +31,24 @@ impl Heard {
             self.other = Some(from);
         }
     }
-    /// All that are known.
+    /// Iterates over all known addresses.
     pub(super) fn each(self) -> impl Iterator<Item = SocketAddr> {
         core::iter::once(self.first).chain(self.other)
     }
-    /// Where answers go once a packet has come from `source`, which may be the port of a path that has no listener.
+    /// Returns the address for answers after a packet has come from `source`, which may be the port of a path without
+    /// a listener.
     pub(super) fn proven_by_packet(self, source: SocketAddr) -> SocketAddr {
         self.each().find(|known| *known == source).unwrap_or(self.first)
     }
 }
 
-/// How far a request has come.
+/// Progress of a request.
 pub(super) enum Entry {
-    /// The application has been asked.
+    /// The application has been asked for a decision.
     Asked(Box<Asked>),
-    /// Accepted; nothing heard from the initiator since.
+    /// The request is accepted; the initiator has not confirmed yet.
     Offered(Box<Offer>),
-    /// Established. Kept until its cookie has expired.
+    /// The connection is established. The entry stays until its cookie has expired.
     Done { until: Time },
 }
 
@@ -70,7 +71,7 @@ pub(super) struct Offer {
 }
 
 impl Entry {
-    /// When something is to be done about it.
+    /// Returns the time at which the entry needs attention.
     pub(super) fn due(&self) -> Time {
         match self {
             Entry::Asked(asked) => asked.until,

@@ -1,4 +1,4 @@
-//! What goes into a responder and comes out of it.
+//! Configuration, events and errors of a responder.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -12,21 +12,21 @@ use super::super::outcome::{Established, SetupError};
 use super::super::session::Rotation;
 use super::super::timing::HandshakeConfig;
 
-/// What a responder is made from.
+/// Configuration of a responder.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponderConfig {
-    /// Timers.
+    /// Timers of the handshake.
     pub handshake: HandshakeConfig,
-    /// When keys change.
+    /// Limits for key rotation.
     pub rotation: Rotation,
-    /// How many connections there may be.
+    /// Limits on connections.
     pub limits: Limits,
-    /// How long a cookie is good for.
+    /// Lifetime of a cookie.
     pub cookie_lifetime: Duration,
 }
 
 impl Default for ResponderConfig {
-    /// Cookies are good for 10 s; for the rest see there.
+    /// Returns the defaults: a cookie lifetime of 10 s, and the defaults of the other types.
     fn default() -> Self {
         ResponderConfig {
             handshake: HandshakeConfig::default(),
@@ -37,7 +37,7 @@ impl Default for ResponderConfig {
     }
 }
 
-/// Names a request until it is decided and through.
+/// Identifier of a request until it is decided and completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId {
     pub(super) address: IpAddr,
@@ -45,90 +45,91 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Where the request came from: what it is counted under.
+    /// Returns the address of the initiator, under which the request is counted.
     pub fn address(self) -> IpAddr {
         self.address
     }
-    /// What its initiator calls the attempt.
+    /// Returns the attempt's identifier.
     pub fn attempt(self) -> AttemptId {
         self.attempt
     }
 }
 
-/// What a responder has to tell.
+/// Event of a responder.
 #[derive(Debug)]
 pub enum ResponderEvent {
-    /// A member of the cluster asks for a connection, from an address that is proven. Answer with
+    /// A member of the cluster requests a connection from a proven address. Answer with
     /// [`Responder::accept`](super::Responder::accept) or [`Responder::decline`](super::Responder::decline).
     Request {
-        /// For the answer.
+        /// Identifier for the answer.
         id: RequestId,
-        /// Where it came from.
+        /// Source of the request.
         from: SocketAddr,
-        /// What it says of itself.
+        /// Hello of the initiator.
         hello: Hello,
     },
-    /// A connection that was accepted is there; the initiator has been heard again.
+    /// An accepted connection is established: the initiator has confirmed it.
     Established {
-        /// The request it came from.
+        /// Request that the connection belongs to.
         id: RequestId,
-        /// Where the initiator is: where its Confirm came from; if a packet came first, where the request was heard.
+        /// Address of the initiator: the source of its Confirm, or, if a packet came first, the source of the
+        /// request.
         from: SocketAddr,
-        /// The connection.
+        /// Established connection.
         established: Box<Established>,
     },
-    /// A request was not decided in time, or the initiator was never heard again. What was reserved for it can go.
+    /// A request was not decided in time, or its initiator never confirmed. Anything reserved for it can be released.
     Abandoned {
-        /// The request.
+        /// Abandoned request.
         id: RequestId,
-        /// The session it would have had, if it was accepted.
+        /// Session reserved for the request, if it was accepted.
         session: Option<SessionId>,
     },
 }
 
-/// Datagrams a responder looked at, by what became of them.
+/// Number of datagrams that a responder has handled, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponderCounters {
     /// Not a handshake message, or one for an initiator.
     pub malformed: u64,
-    /// In another version; answered with ours.
+    /// In another version; answered with the supported versions.
     pub versions: u64,
-    /// Without a good cookie; answered with one.
+    /// Without a valid cookie; answered with a new one.
     pub retries: u64,
-    /// Good cookie, but not made with our cluster key, or altered.
+    /// With a valid cookie, but made with another cluster key, or altered.
     pub unproven: u64,
-    /// Proven, and refused with a reason.
+    /// Authenticated, and refused with a reason.
     pub refused: u64,
-    /// Proven, and handed to the application.
+    /// Authenticated, and passed to the application.
     pub requests: u64,
-    /// Of a request that is known already.
+    /// For a request that is already known.
     pub repeated: u64,
-    /// A Confirm that is not awaited, or that is not right.
+    /// A Confirm that is not expected or not valid.
     pub stray_confirms: u64,
-    /// Dropped, because too many answers wait to be sent or there were no random bytes.
+    /// Dropped, because too many answers wait to be sent or no random bytes are available.
     pub dropped: u64,
 }
 
-/// Why a request cannot be accepted.
+/// Reason why a request cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// It was decided already, or not in time.
+    /// The request was already decided, or not in time.
     #[error("the request is no longer open")]
     Gone,
-    /// The two hellos do not go together; the initiator has been told.
+    /// The two hellos do not match. The initiator has been informed.
     #[error("refused: {0}")]
     Refused(
-        /// Why.
+        /// Reason of the refusal.
         Refusal,
     ),
-    /// Our hello is wrong.
+    /// Our hello is invalid.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The session number is taken by another half-open connection.
+    /// Another half-open connection uses the session number.
     #[error("session {0} is taken")]
     SessionTaken(
-        /// The number.
+        /// Session number.
         SessionId,
     ),
 }

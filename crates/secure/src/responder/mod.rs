@@ -1,4 +1,4 @@
-//! The end that is asked for connections.
+//! Responder to requests for connections.
 
 mod entry;
 mod event;
@@ -28,14 +28,14 @@ use super::timing::Backoff;
 use entry::{Asked, Entry, Heard, Offer};
 pub use event::{AcceptError, RequestId, ResponderConfig, ResponderCounters, ResponderEvent};
 
-/// Datagrams that may wait to be sent; what an attacker adds beyond is dropped.
+/// Largest number of datagrams that wait to be sent. Further ones, as under an attack, are dropped.
 const MAX_OUTBOX: usize = 1_024;
 
-/// Answers handshakes, of any number of peers.
+/// Responder of handshakes with any number of peers.
 ///
-/// It remembers nothing of a peer that has not proven its address by a cookie *and* the cluster key, and until the
-/// cookie is there no answer is longer than what it answers. Hand it the datagrams that
-/// [`kind_of`](super::kind_of) says are for it; after each call drain [`poll_transmit`](Responder::poll_transmit) and
+/// It keeps no state for a peer that has not proven its address by a cookie *and* the cluster key. Until the peer has
+/// proven its address, no answer is longer than its request. Pass it the datagrams that [`kind_of`](super::kind_of)
+/// assigns to it. After each call drain [`poll_transmit`](Responder::poll_transmit) and
 /// [`poll_event`](Responder::poll_event), and call [`on_timer`](Responder::on_timer) at
 /// [`poll_timeout`](Responder::poll_timeout).
 pub struct Responder {
@@ -46,9 +46,9 @@ pub struct Responder {
     random: Box<dyn SecureRandom + Send>,
     admission: Admission,
     entries: BTreeMap<RequestId, Entry>,
-    /// Half-open sessions by number, for data that overtakes the Confirm.
+    /// Half-open sessions by number, for packets that arrive before the Confirm.
     offered: BTreeMap<SessionId, RequestId>,
-    /// Entries that are only remembered so that a replay is recognised.
+    /// Number of entries that are stored only to recognise replays.
     done: usize,
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     events: VecDeque<ResponderEvent>,
@@ -57,11 +57,11 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// A responder that answers to those who have `key`.
+    /// Creates a responder for initiators that have `key`.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] if the configuration is wrong or there are no random bytes.
+    /// [`SetupError`] if the configuration is invalid or no random bytes are available.
     pub fn new(
         key: ClusterKey,
         config: ResponderConfig,
@@ -85,33 +85,34 @@ impl Responder {
         })
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     pub fn counters(&self) -> ResponderCounters {
         self.counters
     }
-    /// The connections there are. The loop counts those it asks for itself here, too, and closes what has ended.
+    /// Returns the counts of connections. The loop also adds connections that it initiates, and removes those that
+    /// have ended.
     pub fn admission(&mut self) -> &mut Admission {
         &mut self.admission
     }
-    /// The next datagram to send, and where to.
+    /// Returns the next datagram to send and its destination.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
         self.outbox.pop_front()
     }
-    /// What happened, in order.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ResponderEvent> {
         self.events.pop_front()
     }
-    /// When to call [`on_timer`](Responder::on_timer).
+    /// Returns the time for [`on_timer`](Responder::on_timer).
     pub fn poll_timeout(&self) -> Option<Time> {
         self.next_timeout
     }
 
-    /// Whether no request is under way.
+    /// Returns true if no request is in progress.
     pub fn is_idle(&self) -> bool {
         self.entries.values().all(|entry| matches!(entry, Entry::Done { .. }))
     }
 
-    /// A datagram from anybody.
+    /// Handles a datagram from any source.
     pub fn handle(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let Ok((attempt, parsed)) = Message::parse(datagram) else {
             self.counters.malformed += 1;
@@ -147,9 +148,9 @@ impl Responder {
         }
     }
 
-    /// A protected frame for a session the loop does not know: if it belongs to a half-open connection, its Confirm
-    /// was lost or overtaken, and the frame says as much. Then an `Established` event is there, and its session can
-    /// open the frame.
+    /// Handles a protected frame for a session that the loop does not know. If the frame belongs to a half-open
+    /// connection, the Confirm was lost or is late, and the frame replaces it. Returns true in that case: an
+    /// `Established` event is ready, and its session can open the frame.
     pub fn on_protected(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &[u8]) -> bool {
         let Some(id) = self.offered.get(&session).copied() else { return false };
         let Some(Entry::Offered(offer)) = self.entries.get(&id) else { return false };
@@ -161,11 +162,12 @@ impl Responder {
         ours
     }
 
-    /// Accepts a request. `hello.session` is what frames for this end will carry.
+    /// Accepts a request. Frames to this end will carry `hello.session`.
     ///
     /// # Errors
     ///
-    /// [`AcceptError`]; the request stays open if our own hello is wrong, and is over otherwise.
+    /// [`AcceptError`]. The request stays open if our own hello or session number is invalid, and has ended
+    /// otherwise.
     pub fn accept(&mut self, now: Time, id: RequestId, hello: Hello) -> Result<(), AcceptError> {
         hello.validate().map_err(SetupError::Hello)?;
         check_setup(hello.protection, &self.key, &self.config.rotation)?;
@@ -215,7 +217,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Refuses a request for a reason of the application's own.
+    /// Declines a request for a reason of the application.
     pub fn decline(&mut self, id: RequestId, code: u32) {
         if let Some(asked) = self.take_asked(id) {
             self.admission.abandon(id.address);
@@ -224,8 +226,8 @@ impl Responder {
         }
     }
 
-    /// The connection of a request is given up at this end before it was established. It counts no more, and its
-    /// attempt is remembered as one that is through.
+    /// Gives up the connection of a request before it is established. It no longer counts, and the attempt stays
+    /// stored like a completed one.
     pub fn withdraw(&mut self, now: Time, id: RequestId) {
         match self.entries.get(&id) {
             Some(Entry::Asked(_)) => {}
@@ -240,7 +242,7 @@ impl Responder {
         self.find_next_timeout();
     }
 
-    /// The request, if it waits for a decision.
+    /// Removes and returns the request if it waits for a decision.
     fn take_asked(&mut self, id: RequestId) -> Option<Box<Asked>> {
         match self.entries.remove(&id) {
             Some(Entry::Asked(asked)) => Some(asked),
@@ -252,7 +254,7 @@ impl Responder {
         }
     }
 
-    /// Time passes.
+    /// Handles the timer.
     pub fn on_timer(&mut self, now: Time) {
         if self.next_timeout.is_none_or(|due| now < due) {
             return;
@@ -294,7 +296,7 @@ impl Responder {
         self.events.push_back(ResponderEvent::Abandoned { id, session });
     }
 
-    /// An Initiate with a good cookie.
+    /// Handles an Initiate with a valid cookie.
     fn on_request(
         &mut self,
         now: Time,
@@ -306,12 +308,13 @@ impl Responder {
     ) {
         if let Some(entry) = self.entries.get_mut(&id) {
             self.counters.repeated += 1;
-            // An initiator whose path is dead tries others: the answer goes there, too.
+            // An initiator whose path is dead tries other addresses, so the answer goes there, too.
             match entry {
                 Entry::Asked(asked) => asked.heard.again_at(from),
                 Entry::Offered(offer) => {
                     offer.heard.again_at(from);
-                    // Our Accept may be lost. The timer brings it again; earlier only if the initiator is in a hurry.
+                    // Our Accept may be lost. It is repeated by the timer, or after half of the interval if the
+                    // initiator repeats its request.
                     if now >= offer.backoff.half_due() {
                         let accept = offer.accept.clone();
                         offer.backoff.again(now);
@@ -344,7 +347,8 @@ impl Responder {
         }
     }
 
-    /// What can be refused without asking the application. Counts the connection if not.
+    /// Checks the conditions for which no decision of the application is needed, and counts the connection unless it
+    /// is refused.
     fn judge(&mut self, payload: &[u8], address: IpAddr) -> Result<Hello, Refusal> {
         let HelloMessage { hello, versions } =
             HelloMessage::decode(payload).map_err(|error| match error {
@@ -380,8 +384,8 @@ impl Responder {
         self.find_next_timeout();
     }
 
-    /// While its cookie is good, a replayed Initiate of this attempt would pass for a new one. So where the oldest attempt is
-    /// forgotten before its time, requests with cookies as old are sent new ones.
+    /// Stores a completed attempt, because a replayed Initiate with a valid cookie would pass for a new one. If the
+    /// oldest attempt is dropped before its cookie expires, requests with cookies of that age receive new cookies.
     fn remember(&mut self, now: Time, id: RequestId) {
         if self.done >= self.config.limits.half_open.max(1) {
             let done = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Done { .. }));
@@ -402,7 +406,7 @@ impl Responder {
         heard.each().for_each(|to| self.send(to, answer.clone()));
     }
 
-    /// Answers an address that may be forged: never with more than came from it.
+    /// Answers an address that may be forged, and never with more bytes than the request.
     fn answer_unproven(&mut self, to: SocketAddr, request: &[u8], answer: Vec<u8>) {
         if answer.len() <= request.len() {
             self.send(to, answer);

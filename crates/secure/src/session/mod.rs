@@ -19,29 +19,30 @@ use super::window::Window;
 use opener::Opener;
 use sealer::Sealer;
 
-/// Most packets any key protects. The bound of RFC 9001, section 6.6 and appendix B.1 for packets of at most 2^14
-/// bytes is 2^23; our packets have at most 2^14 bytes, and the bytes are bounded as well.
+/// Largest number of packets protected by one key. The bound of RFC 9001, section 6.6 and appendix B.1, for packets
+/// of at most 2^14 bytes is 2^23. Packets here have at most 2^14 bytes, and the number of bytes is limited as well.
 pub const MAX_PACKETS_PER_KEY: u64 = 1 << 23;
-/// Most bytes any key protects: 128 GiB, that is 2^33 blocks of AES.
+/// Largest number of bytes protected by one key: 128 GiB, that is 2^33 blocks of AES.
 pub const MAX_BYTES_PER_KEY: u64 = 1 << 37;
 
-/// Bytes of a sequence of packets, in both directions: the next number to send, and a replay window.
+/// Memory of a packet sequence in both directions, in bytes: the next number to send, and a replay window.
 pub const BYTES_A_SEQUENCE: usize = size_of::<u64>() + size_of::<Option<Box<Window>>>() + size_of::<Window>();
 
-/// When keys change.
+/// Limits after which keys rotate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// New keys after this many packets of one direction. 1 to [`MAX_PACKETS_PER_KEY`] / 2.
+    /// Number of packets in one direction after which keys rotate. 1 to [`MAX_PACKETS_PER_KEY`] / 2.
     pub packets: u64,
-    /// New keys after this many bytes of one direction, tags and headers not counted. 1 to [`MAX_BYTES_PER_KEY`] / 2.
+    /// Number of bytes in one direction, without tags and headers, after which keys rotate. 1 to
+    /// [`MAX_BYTES_PER_KEY`] / 2.
     pub bytes: u64,
-    /// How long packets under the previous keys are still accepted once the first under new ones has arrived. More
-    /// than any packet stays in the network.
+    /// Time for which packets under the previous keys are accepted after the first packet under new ones. Longer than
+    /// any packet stays in the network.
     pub grace: Duration,
 }
 
 impl Default for Rotation {
-    /// Half of what a key may protect, and one second.
+    /// Returns the defaults: half of the limits of a key, and one second.
     fn default() -> Self {
         Rotation {
             packets: MAX_PACKETS_PER_KEY / 2,
@@ -52,11 +53,11 @@ impl Default for Rotation {
 }
 
 impl Rotation {
-    /// Why it cannot be used, naming field, value and range.
+    /// Checks the values.
     ///
     /// # Errors
     ///
-    /// The sentence to show.
+    /// A message with field, value and range.
     pub fn validate(&self) -> Result<(), String> {
         for (name, value, max) in [
             ("rotation.packets", self.packets, MAX_PACKETS_PER_KEY / 2),
@@ -70,90 +71,91 @@ impl Rotation {
     }
 }
 
-/// Why a packet cannot be sealed. All are mistakes of the caller, but [`SealError::KeyExhausted`].
+/// Reason why a packet cannot be sealed. All except [`SealError::KeyExhausted`] are mistakes of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// No such path.
+    /// The path does not exist.
     #[error("path is {path}, but the connection has {paths} paths")]
     Path {
-        /// Asked for.
+        /// Path that was given.
         path: PathId,
-        /// Agreed on.
+        /// Number of paths that was agreed.
         paths: u16,
     },
-    /// No room for header and tag.
+    /// The frame has no room for header and tag.
     #[error("the frame has {len} bytes, at least {needed} are header and tag")]
     TooShort {
         /// Length of the frame.
         len: usize,
-        /// Overhead.
+        /// Length of header and tag.
         needed: usize,
     },
-    /// The peer has not followed to the present keys for so long that they are used up. The connection is dead.
+    /// The peer has not adopted the present keys before they were used up. The connection is dead.
     #[error(
         "the peer has not taken up new keys; {packets} packets and {bytes} bytes are protected by the present ones"
     )]
     KeyExhausted {
-        /// Under the present key.
+        /// Packets under the present key.
         packets: u64,
-        /// Under the present key.
+        /// Bytes under the present key.
         bytes: u64,
     },
 }
 
-/// Why a frame is not a packet of this session. None is a reason to end the connection: anybody can send such frames.
+/// Reason why a frame is not a packet of this session. No such frame ends the connection, because anyone can send
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Shorter than header and tag.
+    /// The frame is shorter than header and tag.
     #[error("the frame has {len} bytes, at least {needed} are header and tag")]
     TooShort {
         /// Length of the frame.
         len: usize,
-        /// Overhead.
+        /// Length of header and tag.
         needed: usize,
     },
-    /// Another kind of frame than was agreed on: an unprotected one in a protected session, say.
+    /// The frame is of another kind than agreed, such as an unprotected one in a protected session.
     #[error("the frame begins with {found:#04x}, which is not what this session uses")]
     Kind {
-        /// First byte.
+        /// First byte of the frame.
         found: u8,
     },
-    /// For another session.
+    /// The frame is for another session.
     #[error("the frame is for session {found:#010x}")]
     Session {
-        /// In the frame.
+        /// Session in the frame.
         found: u32,
     },
-    /// No such path.
+    /// The path does not exist.
     #[error("path is {path}, but the connection has {paths} paths")]
     Path {
-        /// In the frame.
+        /// Path in the frame.
         path: PathId,
-        /// Agreed on.
+        /// Number of paths that was agreed.
         paths: u16,
     },
-    /// Keys that are gone, or too far ahead.
+    /// The epoch's keys are expired or too far ahead.
     #[error("the frame uses keys of epoch {found} (modulo 16), which is not the present one nor a neighbour")]
     Epoch {
-        /// In the frame.
+        /// Epoch in the frame, modulo 16.
         found: u8,
     },
-    /// Seen before.
+    /// The packet was received before.
     #[error("packet {number} of path {path} was received before")]
     Replayed {
-        /// In the frame.
+        /// Path in the frame.
         path: PathId,
-        /// Its number.
+        /// Number of the packet.
         number: u64,
     },
-    /// Older than the replay window remembers.
+    /// The packet is older than the replay window.
     #[error("packet {number} of path {path} is older than the replay window")]
     TooOld {
-        /// In the frame.
+        /// Path in the frame.
         path: PathId,
-        /// Its number.
+        /// Number of the packet.
         number: u64,
     },
     /// The tag is wrong.
@@ -161,46 +163,46 @@ pub enum OpenError {
     Forged,
 }
 
-/// A packet whose origin is certain.
+/// Packet whose origin is authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The path the sender chose; `None` without protection, where only the packet itself says it.
+    /// Path that the sender chose. `None` without protection; then only the packet itself states the path.
     pub path: Option<PathId>,
-    /// Where in the frame the packet is.
+    /// Range of the packet in the frame.
     pub body: Range<usize>,
 }
 
-/// What a session has done and refused.
+/// Counters of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounters {
     /// Packets sealed.
     pub sealed_packets: u64,
     /// Packets opened.
     pub opened_packets: u64,
-    /// Times this end changed its sending keys.
+    /// Key rotations of this end's sending direction.
     pub send_rotations: u64,
-    /// Times the peer changed its sending keys.
+    /// Key rotations of the peer's sending direction.
     pub receive_rotations: u64,
-    /// Frames refused: too short.
+    /// Frames refused as too short.
     pub rejected_short: u64,
-    /// Frames refused: another kind.
+    /// Frames refused for another kind.
     pub rejected_kind: u64,
-    /// Frames refused: another session.
+    /// Frames refused for another session.
     pub rejected_session: u64,
-    /// Frames refused: no such path.
+    /// Frames refused for a path that does not exist.
     pub rejected_path: u64,
-    /// Frames refused: keys that are gone or not yet due.
+    /// Frames refused because their keys are expired or not yet valid.
     pub rejected_epoch: u64,
-    /// Frames refused: replayed.
+    /// Frames refused as replayed.
     pub rejected_replayed: u64,
-    /// Frames refused: older than the window.
+    /// Frames refused as older than the replay window.
     pub rejected_old: u64,
-    /// Frames refused: wrong tag.
+    /// Frames refused for a wrong tag.
     pub rejected_forged: u64,
 }
 
 impl SessionCounters {
-    /// Frames refused, of all kinds.
+    /// Returns the number of all refused frames.
     pub fn rejected(&self) -> u64 {
         self.rejected_short
             + self.rejected_kind
@@ -226,29 +228,30 @@ impl SessionCounters {
     }
 }
 
-/// What the CRCs of a session's unprotected packets are combined with (XOR), one a direction.
+/// Values that are combined by XOR with the CRCs of a session's unprotected packets, one for each direction.
 ///
-/// They come from the handshake, so packets of an earlier connection with the same queue pairs and addresses do not have
-/// them. They are no protection from an observer of packets: its CRC shows its tag.
+/// They come from the handshake, so packets of an earlier connection with the same queue pairs and addresses do not
+/// match. They do not protect against an observer, to whom a packet's CRC reveals the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainTags {
-    /// For packets that this end sends.
+    /// Value for packets that this end sends.
     pub sends: u32,
-    /// For packets that it receives.
+    /// Value for packets that this end receives.
     pub receives: u32,
 }
 
-/// The packet protection of one connection, both ways.
+/// Packet protection of one connection, in both directions.
 ///
-/// A frame is `header | body | tag` in one buffer: [`header_len`](Session::header_len) bytes of room, the packet,
-/// [`tag_len`](Session::tag_len) bytes of room. [`seal`](Session::seal) fills both in and encrypts the body in place;
-/// [`open`](Session::open) undoes it in place and says where the body is. Both lengths are constant for a session, so
-/// packets of equal size stay frames of equal size. Without protection both are 0 and the frame is the packet.
+/// A frame is `header | body | tag` in one buffer: [`header_len`](Session::header_len) bytes of room, the packet, and
+/// [`tag_len`](Session::tag_len) bytes of room. [`seal`](Session::seal) fills in both and encrypts the body in place.
+/// [`open`](Session::open) reverses this in place and returns the position of the body. Both lengths are constant for
+/// a session, so packets of equal size give frames of equal size. Without protection both are 0, and the frame is the
+/// packet.
 ///
-/// Keys change by themselves ([`Rotation`]), in each direction for itself: the first packet under new keys tells the
-/// other end, which then changes its own soon. Each packet says which keys of the other end have arrived, and until the
-/// present ones have, an end keeps them. A key is never used beyond [`MAX_PACKETS_PER_KEY`] and
-/// [`MAX_BYTES_PER_KEY`].
+/// Keys rotate automatically ([`Rotation`]), separately in each direction. The first packet under new keys informs
+/// the other end, which then soon rotates its own. Each packet states the newest epoch received from the other end,
+/// and an end keeps its keys until the other end has received a packet under them. A key is never used beyond
+/// [`MAX_PACKETS_PER_KEY`] and [`MAX_BYTES_PER_KEY`].
 pub struct Session {
     protection: Protection,
     local: SessionId,
@@ -258,7 +261,7 @@ pub struct Session {
     counters: SessionCounters,
 }
 
-/// What a session is made from, besides its secrets.
+/// Parameters of a session besides its secrets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionConfig {
     pub(crate) protection: Protection,
@@ -284,46 +287,48 @@ impl Session {
         }
     }
 
-    /// How packets are protected.
+    /// Returns the protection of packets.
     pub fn protection(&self) -> Protection {
         self.protection
     }
-    /// The number by which frames for this session are told apart on arrival.
+    /// Returns the session number in frames to this end.
     pub fn local_id(&self) -> SessionId {
         self.local
     }
-    /// What the CRCs behind its packets are combined with, where there is no protection.
+    /// Returns the values that are combined with the CRCs of unprotected packets.
     #[inline]
     pub fn plain_tags(&self) -> PlainTags {
         self.plain_tags
     }
-    /// Whether an unprotected packet is one of this session: `residue` is its CRC XOR what stands in the place of it.
+    /// Returns true if an unprotected packet belongs to this session. `residue` is its computed CRC XOR the value in
+    /// its CRC field.
     #[inline]
     pub fn takes_plain(&self, residue: u32) -> bool {
         self.protection == Protection::Insecure && residue == self.plain_tags.receives
     }
-    /// Bytes before the packet.
+    /// Returns the number of bytes before the packet.
     pub fn header_len(&self) -> usize {
         header_len(self.protection)
     }
-    /// Bytes after the packet.
+    /// Returns the number of bytes after the packet.
     pub fn tag_len(&self) -> usize {
         overhead(self.protection) - header_len(self.protection)
     }
-    /// Bytes a frame is longer than its packet.
+    /// Returns the number of bytes that a frame adds to its packet.
     pub fn overhead(&self) -> usize {
         overhead(self.protection)
     }
-    /// What happened so far.
+    /// Returns the counters.
     pub fn counters(&self) -> SessionCounters {
         self.counters
     }
 
-    /// Makes a frame of the packet at `frame[header_len..len - tag_len]`, in place. Changes keys when it is time.
+    /// Turns the packet at `frame[header_len..len - tag_len]` into a frame, in place. Rotates the keys if this is
+    /// due.
     ///
     /// # Errors
     ///
-    /// [`SealError`]; the frame is unchanged then.
+    /// [`SealError`]. The frame is unchanged then.
     pub fn seal(&mut self, path: PathId, frame: &mut [u8]) -> Result<(), SealError> {
         if self.protection != Protection::Insecure {
             let rotated = self.sealer.seal(path, frame, self.opener.epoch())?;
@@ -333,8 +338,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checks a frame and makes a packet of it, in place. What is no packet of this session leaves no trace but a
-    /// count, and may have overwritten the body of `frame`.
+    /// Checks a frame and turns it into a packet, in place. A refused frame only increments a counter; its body may
+    /// be overwritten.
     ///
     /// # Errors
     ///
@@ -366,8 +371,8 @@ impl Session {
         Ok(Opened { path: Some(accepted.path), body: data::LEN..frame.len() - TAG_LEN })
     }
 
-    /// The frame is of this session: like [`open`](Session::open), but changes nothing. For a responder that still
-    /// waits for a sign that the initiator is alive.
+    /// Returns true if the frame belongs to this session. Like [`open`](Session::open), but without any change, for a
+    /// responder that waits for evidence that the initiator is alive.
     pub(crate) fn recognises(&self, now: Time, frame: &[u8]) -> bool {
         match self.protection {
             Protection::Insecure => false,
@@ -376,7 +381,7 @@ impl Session {
     }
 }
 
-/// Bytes a frame is longer than its packet.
+/// Returns the number of bytes that a frame adds to its packet.
 pub const fn overhead(protection: Protection) -> usize {
     match protection {
         Protection::Insecure => 0,
@@ -384,7 +389,7 @@ pub const fn overhead(protection: Protection) -> usize {
     }
 }
 
-/// Bytes of a frame before its packet.
+/// Returns the number of bytes of a frame before its packet.
 pub const fn header_len(protection: Protection) -> usize {
     match protection {
         Protection::Insecure => 0,
@@ -392,12 +397,12 @@ pub const fn header_len(protection: Protection) -> usize {
     }
 }
 
-/// An epoch as a frame carries it.
+/// Returns an epoch as encoded in a frame.
 fn nibble(epoch: u64) -> u8 {
     (epoch & 15) as u8
 }
 
-/// First byte of a session's frames.
+/// Returns the first byte of a session's frames.
 fn frame_kind(protection: Protection) -> u8 {
     match protection {
         Protection::AuthOnly => kind::AUTHENTICATED,

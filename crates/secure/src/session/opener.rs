@@ -1,4 +1,4 @@
-//! The receiving half of a session.
+//! Receiving half of a session.
 
 use pathweave_units::{Duration, PathId, Time};
 
@@ -15,10 +15,10 @@ pub(super) struct Opener {
     epoch: u64,
     previous: Option<Previous>,
     present: PacketKeys,
-    /// Made ahead, so that a forged packet that claims the next epoch costs no key derivation.
+    /// Keys of the next epoch, derived ahead, so that a forged packet with the next epoch costs no key derivation.
     next: PacketKeys,
     next_secret: EpochSecret,
-    /// One for each path, made when its first packet arrives.
+    /// Replay window of each path, created when the path's first packet arrives.
     windows: Vec<Option<Box<Window>>>,
 }
 
@@ -34,16 +34,16 @@ enum Age {
     Next,
 }
 
-/// What a good packet told.
+/// Properties of an accepted packet.
 pub(super) struct Accepted {
     pub(super) path: PathId,
-    /// It was the first under new keys.
+    /// True if the packet was the first under new keys.
     pub(super) rotated: bool,
-    /// The newest of our epochs the peer has opened, modulo 16.
+    /// Newest of our epochs that the peer has opened, modulo 16.
     pub(super) peer_opened: u8,
 }
 
-/// A frame that may be a packet, if its tag is right.
+/// Frame that is a packet if its tag is valid.
 struct Candidate {
     path: PathId,
     peer_opened: u8,
@@ -68,7 +68,7 @@ impl Opener {
         }
     }
 
-    /// The newest epoch the peer has been seen to use.
+    /// Returns the newest epoch that the peer has used.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -91,7 +91,7 @@ impl Opener {
         self.candidate(now, frame).is_ok_and(|candidate| self.check(&candidate, &mut copy).is_ok())
     }
 
-    /// Everything that can be refused without cryptography.
+    /// Performs all checks that need no cryptography.
     fn candidate(&self, now: Time, frame: &[u8]) -> Result<Candidate, OpenError> {
         let needed = data::LEN + TAG_LEN;
         if frame.len() < needed {

@@ -1,4 +1,4 @@
-//! The sending half of a session.
+//! Sending half of a session.
 
 use pathweave_units::PathId;
 
@@ -7,7 +7,7 @@ use super::super::protection::Protection;
 use super::super::schedule::{EpochSecret, NonceParts, PacketKeys};
 use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind, nibble};
 
-/// Whether the peer is known to use the present keys.
+/// Evidence that the peer has received the present keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes,
@@ -19,14 +19,14 @@ pub(super) struct Sealer {
     remote: u32,
     rotation: Rotation,
     epoch: u64,
-    /// The peer has opened a packet of this epoch, so it can open one of the next.
+    /// State for the present epoch. After the peer has opened a packet of this epoch, it can open one of the next.
     reached: Reached,
     secret: EpochSecret,
     keys: PacketKeys,
-    /// Sealed under the present key.
+    /// Packets and bytes sealed under the present key.
     packets: u64,
     bytes: u64,
-    /// Next number of each path. They go on through all epochs.
+    /// Next packet number of each path. The numbers continue across epochs.
     numbers: Vec<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Sealer {
         }
     }
 
-    /// `opened_epoch` is the newest the peer has been seen to use. True if the keys changed.
+    /// Seals a packet. `opened_epoch` is the newest epoch that the peer has used. Returns true if the keys changed.
     pub(super) fn seal(
         &mut self,
         path: PathId,
@@ -84,8 +84,9 @@ impl Sealer {
         Ok(rotated)
     }
 
-    /// Changes keys if it is time, or if the peer has changed its own, but only if the peer has opened a packet under
-    /// the present ones: so it is never two changes behind (RFC 9001, section 6.1). Refuses what would wear a key out.
+    /// Rotates the keys if a limit is reached or the peer has rotated its own, but only if the peer has opened a
+    /// packet under the present ones. The peer is therefore never two rotations behind (RFC 9001, section 6.1).
+    /// Refuses a packet that would exceed a key's limits.
     fn make_room(&mut self, bytes: u64, opened_epoch: u64) -> Result<bool, SealError> {
         let due = self.packets >= self.rotation.packets
             || self.bytes >= self.rotation.bytes
@@ -100,8 +101,8 @@ impl Sealer {
         Ok(false)
     }
 
-    /// A packet of the peer said which of our epochs it has opened, modulo 16. It is never ahead of us, and a packet
-    /// that could be opened is never 16 epochs late.
+    /// Records the newest of our epochs that the peer has opened, modulo 16, as stated in its packet. It is never
+    /// ahead of us, and a packet that could be opened is never 16 epochs late.
     pub(super) fn on_peer_opened(&mut self, epoch_nibble: u8) {
         if epoch_nibble == nibble(self.epoch) {
             self.reached = Reached::Yes;
@@ -117,12 +118,12 @@ impl Sealer {
         self.bytes = 0;
     }
 
-    /// The present epoch.
+    /// Returns the present epoch.
     #[cfg(test)]
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
-    /// As if the present key had sealed all it may.
+    /// Simulates a present key that has reached its limit.
     #[cfg(test)]
     pub(super) fn wear_out(&mut self) {
         self.packets = MAX_PACKETS_PER_KEY;

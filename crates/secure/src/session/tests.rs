@@ -1,4 +1,4 @@
-//! Two ends of a session that share secrets, without the handshake.
+//! Two ends of a session with shared secrets, without the handshake.
 
 use std::collections::BTreeSet;
 
@@ -188,7 +188,7 @@ fn keys_wait_for_a_peer_that_is_not_heard_and_then_end() {
         seal(&mut a, 0, b"unheard");
     }
     assert_eq!(a.counters().send_rotations, 1, "never two changes ahead of the peer");
-    // Nothing of epoch 0 ever arrived, and still the first packet of epoch 1 opens.
+    // No packet of epoch 0 ever arrived; still, the first packet of epoch 1 can be opened.
     let mut frame = seal(&mut a, 0, b"heard");
     assert!(b.open(NOW, &mut frame).is_ok());
     let mut back = seal(&mut b, 0, b"");
@@ -201,7 +201,7 @@ fn keys_wait_for_a_peer_that_is_not_heard_and_then_end() {
     let error = a.seal(PathId(0), &mut frame).expect_err("the key is used up");
     assert!(matches!(error, SealError::KeyExhausted { packets: MAX_PACKETS_PER_KEY, .. }), "{error}");
     assert_eq!(frame, [0; 64], "and the frame is as it was");
-    // An answer under the new keys makes room again.
+    // An answer under the new keys allows the next rotation.
     b.open(NOW, &mut new).expect("ours");
     let mut back = seal(&mut b, 0, b"");
     a.open(NOW, &mut back).expect("ours");
@@ -232,22 +232,22 @@ fn rotation_out_of_range_is_named() {
     );
 }
 
-/// A frame on its way.
+/// Frame in flight.
 #[derive(Clone)]
 struct Flight {
     frame: Vec<u8>,
     content: u32,
-    /// Of the keys it was sealed with.
+    /// Epoch of the keys with which it was sealed.
     epoch: u64,
-    /// It has been delivered before.
+    /// True if the frame has been delivered before.
     before: bool,
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any order, loss and repetition within the grace period, keys changing all the while: each packet opens once,
-    /// with its own content, and none that was not sent does.
+    /// Frames are reordered, lost and repeated within the grace period while keys rotate. Each packet opens once with
+    /// its own content, and no forged packet opens.
     #[test]
     fn each_packet_opens_once_whatever_the_order(
         seed in any::<u64>(), every_packets in 1u64..200, reach in 1usize..60, auth_only: bool,
@@ -274,7 +274,8 @@ proptest! {
                         opened += 1;
                     }
                     Err(OpenError::Replayed { .. }) if before => repeated += 1,
-                    // Two key changes late; where keys change with each packet even 16, which looks like the present.
+                    // The frame is two rotations late. If keys rotate with each packet it may be 16 late, which looks
+                    // like the present epoch.
                     Err(error) => {
                         let now_at = ends[to].opener.epoch();
                         prop_assert!(now_at >= epoch + 2, "{}: epoch {}, at {}", error, epoch, now_at);
@@ -302,7 +303,7 @@ proptest! {
         for protection in Protection::ALL {
             let (_, mut b) = default_pair(protection);
             let mut frame = bytes.clone();
-            // Let some get past the cheap checks.
+            // Some frames pass the cheap checks.
             if frame.len() >= 12 && fix > 0 {
                 frame[0] = if protection == Protection::AuthOnly { 0x72 } else { 0x71 };
                 frame[1] &= 0x1f;

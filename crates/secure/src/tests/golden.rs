@@ -1,5 +1,5 @@
-//! A handshake and packets, byte for byte, against values that `golden.py` beside this file computes from
-//! docs/wire.md without any of our code.
+//! Handshake and packets compared byte for byte with values that `golden.py` in this folder computes from
+//! docs/wire.md without any of this code.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use pathweave_units::Time;
@@ -7,7 +7,7 @@ use pathweave_units::Time;
 use super::super::*;
 use super::pair::{client, frame, hello};
 
-/// Every draw is filled with its number, counting from 1.
+/// Random source that fills each request with its number, counted from 1.
 struct Counting(u8);
 
 impl SecureRandom for Counting {
@@ -26,7 +26,7 @@ const CONFIRM: &str = "70040200010101010101010192ac9519c2ebccfc2c6e50f3dfb34b63"
 const THERE: &str = "71000003000000ca00000000b20ebcfd7aa6cd16e702e4407ff2b975b3c3bc9764";
 const BACK: &str = "710000050000006500000000642d9b272cedd888c0465ed0481052062b33b64e736db57c";
 const AFTER: &str = "71100003000000ca00000001444749857174844270eff2d12f42710cdb19db7d5fa5eb70";
-/// Of unprotected packets to the responder and to the initiator.
+/// Tags of unprotected packets to the responder and to the initiator.
 const PLAIN_TAGS: [u32; 2] = [0xe3e8_28cc, 0x8b82_d125];
 
 fn hex(bytes: &[u8]) -> String {

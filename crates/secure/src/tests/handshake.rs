@@ -1,4 +1,4 @@
-//! Handshakes between ends that mean well, over networks that may not.
+//! Handshakes between honest ends, over reliable and unreliable networks.
 
 use pathweave_units::{Duration, PathId, QpNum, Rng, Time};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ fn another_key_is_named_after_a_short_doubt() {
 fn an_initiator_that_has_a_cookie_but_no_key_gets_nothing() {
     let mut pair = Pair::new(6);
     let mut stranger = initiator(pair.now, &key(1), hello(1, 1), 77);
-    // With the right key it learns the cookie; then it uses another.
+    // The initiator obtains the cookie with the right key and then uses another key.
     pair.hand_responder(&stranger.poll_transmit().unwrap());
     let (_, answer) = pair.responder.poll_transmit().unwrap();
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
@@ -200,7 +200,7 @@ fn each_mismatch_is_refused_by_name() {
         assert_eq!(pair.responder.admission().half_open_connections(), 0);
         assert!(!refusal.to_string().is_empty());
     }
-    // Features the answering end cannot do without.
+    // The answering end requires features that the initiator lacks.
     let answer = Hello { features: Features(8), required: Features(8), ..hello(2, 2) };
     let mut pair = Pair::with(9, key(1), key(1), hello(1, 1), answer, ResponderConfig::default());
     pair.run_well();
@@ -233,11 +233,11 @@ fn an_unknown_version_is_answered_with_ours() {
     assert_eq!(answer[1], message::VERSIONS);
     assert_eq!(answer[12..14], [1, VERSION]);
     assert!(answer.len() <= request.len());
-    // Ours is in the list, so this initiator, which speaks it, does not give up.
+    // The answer lists the version that this initiator uses, so it does not give up.
     pair.hand_initiator(&answer);
     assert_eq!(pair.failed, None);
 
-    // The other way round: our initiator asks somebody who speaks only what we do not.
+    // In the other direction, our initiator contacts a peer that supports only unknown versions.
     let attempt = pair.initiator.attempt();
     let forged = emit_versions(attempt, &[9, 8], &key(2).answer_key());
     pair.hand_initiator(&forged);
@@ -257,7 +257,7 @@ fn who_could_do_better_is_told_of_the_downgrade() {
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
     let header = header(message::INITIATE, pair.initiator.attempt());
     let mut noise = Noise::new(Role::Initiator, &key(1), &header, &cookie, &mut Seeded::new(1)).unwrap();
-    // Whoever sent this never meant to speak our version: its list does not have it.
+    // The sender supports only another version: its list does not contain ours.
     let said = HelloMessage { hello: hello(1, 1), versions: vec![9] }.encode(200);
     pair.hand_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
     let (_, answer) = pair.responder.poll_transmit().unwrap();
@@ -303,7 +303,7 @@ fn a_packet_says_as_much_as_a_confirm() {
         let mut far = pair.far.take().expect("it is established");
         let body = far.session.open(pair.now, &mut packet).unwrap().body;
         assert_eq!(&packet[body], b"first");
-        // The Confirm arrives after all.
+        // The Confirm arrives after the packet.
         pair.exchange(&mut |_, datagram| vec![datagram]);
         assert!(pair.far.is_none());
         assert_eq!(pair.responder.admission().open_connections(), 1);
@@ -325,7 +325,8 @@ fn an_expired_cookie_is_replaced() {
     talk(&mut near, &mut far);
 }
 
-/// The request is accepted; a copy of it comes when its cookie is too old, and the new one overtakes the Accept.
+/// The request is accepted. A copy of it arrives after its cookie has expired, and the new cookie overtakes the
+/// Accept.
 #[test]
 fn an_accept_of_the_request_before_is_understood() {
     let mut pair = Pair::new(19);
@@ -363,7 +364,7 @@ fn a_responder_that_restarts_is_found_again() {
 
 #[test]
 fn a_slow_network_does_not_make_cookies_overtake_each_other() {
-    // The round trip is longer than the first retransmissions: several requests and cookies are on their way.
+    // The round-trip time exceeds the first retransmission intervals, so several requests and cookies are in flight.
     let mut pair = Pair::new(18);
     let one_way = Duration::from_ms(90);
     let mut flying: Vec<(Time, Way, Vec<u8>)> = vec![];
@@ -402,7 +403,7 @@ fn a_slow_network_does_not_make_cookies_overtake_each_other() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Loss, duplication and reordering delay a connection; they never make two ends disagree.
+    /// Loss, duplication and reordering delay a connection, but the two ends never disagree.
     #[test]
     fn a_bad_network_is_survived(seed in any::<u64>(), loss_percent in 0u32..50) {
         let mut pair = Pair::new(seed >> 1);

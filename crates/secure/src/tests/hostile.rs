@@ -1,4 +1,4 @@
-//! Peers and networks that mean harm.
+//! Hostile peers and networks.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,8 @@ use super::super::message::{emit_reject, emit_versions};
 use super::super::*;
 use super::pair::{Pair, Way, client, frame, key, talk};
 
-/// A pair just before the message with this place in a good handshake (0 to 4) is delivered, and that message.
+/// Runs a handshake up to the delivery of message `nth` (0 to 4). Returns the pair, and the message with its
+/// direction.
 fn before(nth: usize) -> (Pair, Way, Vec<u8>) {
     let mut pair = Pair::new(42);
     let mut count = 0;
@@ -31,7 +32,7 @@ fn before(nth: usize) -> (Pair, Way, Vec<u8>) {
     (pair, way, datagram)
 }
 
-/// What an end has done, as far as anybody can see.
+/// Returns the externally visible state of both ends.
 fn state(pair: &mut Pair) -> (u32, bool, bool, bool, usize) {
     let half_open = pair.responder.admission().half_open_connections();
     (pair.requests, pair.near.is_some(), pair.far.is_some(), pair.failed.is_some(), half_open)
@@ -50,7 +51,7 @@ fn no_flipped_bit_of_a_handshake_goes_through() {
                     Way::ToResponder => pair.hand_responder(&flipped),
                     Way::ToInitiator => pair.hand_initiator(&flipped),
                 }
-                // A request whose cookie or name was hit is answered with a cookie, as any first request is.
+                // A request with an altered cookie or attempt is answered with a cookie, like any first request.
                 while let Some((_, answer)) = pair.responder.poll_transmit() {
                     assert!(
                         [message::RETRY, message::VERSIONS].contains(&answer[1]),
@@ -63,7 +64,7 @@ fn no_flipped_bit_of_a_handshake_goes_through() {
                 assert_eq!(state(&mut pair), untouched, "message {nth}, byte {at}, bit {bit}");
             }
         }
-        // After all that the genuine message still does what it should.
+        // The genuine message still works afterwards.
         match way {
             Way::ToResponder => pair.hand_responder(&datagram),
             Way::ToInitiator => pair.hand_initiator(&datagram),
@@ -161,7 +162,7 @@ fn a_recorded_request_is_worth_nothing_elsewhere_or_later() {
     let recorded = pair.sent[2].1.clone();
     assert_eq!(recorded[common::TYPE], message::INITIATE);
 
-    // From another address: the cookie is not for it, and with one of its own the message does not verify.
+    // From another address the cookie is invalid; with a cookie of its own, the message fails authentication.
     let thief: SocketAddr = "10.9.9.9:4791".parse().unwrap();
     pair.responder.handle(pair.now, thief, &recorded);
     let (_, answer) = pair.responder.poll_transmit().unwrap();
@@ -173,7 +174,7 @@ fn a_recorded_request_is_worth_nothing_elsewhere_or_later() {
     assert_eq!(pair.responder.poll_transmit(), None);
     assert_eq!(pair.responder.counters().unproven, 1);
 
-    // Much later from the right address: the cookie has expired, and nothing is remembered any more.
+    // Much later, from the right address: the cookie has expired, and no state is left.
     pair.now += ResponderConfig::default().cookie_lifetime;
     pair.responder.on_timer(pair.now);
     assert_eq!(pair.responder.poll_timeout(), None);
@@ -189,14 +190,14 @@ fn a_cookie_is_for_one_address_but_any_port() {
     pair.responder.handle(pair.now, other_port, &request);
     let Some(ResponderEvent::Request { from, .. }) = pair.responder.poll_event() else { panic!("a request") };
     assert_eq!(from, other_port);
-    // The same host as an IPv6 socket sees it.
+    // The same host as seen by an IPv6 socket.
     let (mut pair, _, request) = before(2);
     pair.responder.handle(pair.now, "[::ffff:10.1.2.3]:1".parse().unwrap(), &request);
     assert!(matches!(pair.responder.poll_event(), Some(ResponderEvent::Request { .. })));
 }
 
-/// A responder that has accepted a request, and the initiator, which has not answered yet. The request was heard from
-/// `also`, too.
+/// Returns a responder that has accepted a request, and its Accept, which the initiator has not handled yet. The
+/// request was also received from the addresses in `also`.
 fn accepted(also: &[SocketAddr]) -> (Pair, Vec<u8>) {
     let (mut pair, way, accept) = before(3);
     assert_eq!(way, Way::ToInitiator);
@@ -219,8 +220,8 @@ fn established_at(responder: &mut Responder) -> SocketAddr {
     }
 }
 
-/// Whoever sees a request can repeat it from another port of the same address, whose cookie is good there, too. Answers
-/// go there, but the connection does not.
+/// An observer of a request can repeat it from another port of the same address, where its cookie is valid, too.
+/// Answers go there, but the connection does not move.
 #[test]
 fn a_request_repeated_from_another_port_moves_no_connection() {
     let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
@@ -231,7 +232,8 @@ fn a_request_repeated_from_another_port_moves_no_connection() {
     pair.responder.handle(pair.now, client(), &confirm);
     assert_eq!(established_at(&mut pair.responder), client());
 
-    // The first packet of a path that nobody listens on is as good as a Confirm, but says nothing of where to answer.
+    // The first packet, from a path without a listener, replaces the Confirm but does not determine the address for
+    // answers.
     let (mut pair, accept) = accepted(&[forged]);
     pair.hand_initiator(&accept);
     let mut near = pair.near.take().expect("it is through");
@@ -258,7 +260,7 @@ fn an_initiator_that_asks_from_another_port_is_answered_where_its_proof_comes_fr
 
 #[test]
 fn a_frame_sent_back_to_its_sender_is_refused() {
-    // Both ends use the same session number, so only the keys tell the directions apart.
+    // Both ends use the same session number, so only the keys distinguish the directions.
     let mut pair = Pair::with(
         46,
         key(1),
@@ -273,7 +275,7 @@ fn a_frame_sent_back_to_its_sender_is_refused() {
     assert_eq!(near.session.open(Time::ZERO, &mut reflected), Err(OpenError::Forged));
 }
 
-/// All that a good handshake sends, and a frame.
+/// Returns all datagrams of a successful handshake, and a frame.
 fn genuine_datagrams() -> Vec<Vec<u8>> {
     let mut pair = Pair::new(42);
     pair.run_well();
@@ -283,7 +285,7 @@ fn genuine_datagrams() -> Vec<Vec<u8>> {
     all
 }
 
-/// Bytes as an attacker might send them: noise, or a real message with something changed.
+/// Datagrams of an attacker: random bytes, or a genuine message with changes.
 fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let mutated = (
         proptest::sample::select(genuine_datagrams()),
@@ -308,10 +310,10 @@ fn datagram() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whoever has not shown a cookie gets no more than he sends, and nothing is remembered of him.
+    /// A peer without a valid cookie receives no more bytes than it sends, and no state is kept for it.
     #[test]
     fn nothing_is_amplified_or_kept(datagrams in proptest::collection::vec(datagram(), 1..8)) {
-        // A responder the attacker has no cookie of, though it has the same key.
+        // The attacker has the cluster key but no cookie of this responder.
         let mut responder = super::pair::responder(key(1), ResponderConfig::default(), 4_711);
         for (n, datagram) in datagrams.iter().enumerate() {
             let from = SocketAddr::new([10, 0, 0, n as u8].into(), 1);
@@ -327,7 +329,7 @@ proptest! {
         }
     }
 
-    /// What a member of the cluster says of itself may be anything: it is refused by name, or it means what it says.
+    /// A hello with arbitrary content is refused with a reason, or encodes to the same content again.
     #[test]
     fn any_hello_is_refused_or_understood(
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
@@ -350,7 +352,8 @@ proptest! {
         }
     }
 
-    /// Any bytes, in any state: nothing panics, nothing is established, and the real handshake still succeeds.
+    /// Arbitrary datagrams in any state: nothing panics, no connection is established, and the genuine handshake
+    /// still succeeds.
     #[test]
     fn garbage_is_survived(nth in 0usize..5, datagrams in proptest::collection::vec(datagram(), 1..8)) {
         let genuine_ones = genuine_datagrams();

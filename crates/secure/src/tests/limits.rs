@@ -1,4 +1,4 @@
-//! How much a responder takes on, and what becomes of what nobody finishes.
+//! Limits of a responder, and cleanup of unfinished handshakes.
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use super::super::layout::{common, message};
 use super::super::*;
 use super::pair::{Pair, Seeded, client, hello, initiator, key, responder};
 
-/// Takes an initiator to the point where its request is with the application.
+/// Runs an initiator until its request is with the application.
 fn ask(responder: &mut Responder, now: Time, from: SocketAddr, seed: u64) -> (Initiator, Option<RequestId>) {
     let (initiator, id, _) = ask_seen(responder, now, from, seed);
     (initiator, id)
 }
 
-/// The same, and the request as who is on the way sees it.
+/// Like [`ask`], and also returns the request as an observer on the path sees it.
 fn ask_seen(
     responder: &mut Responder,
     now: Time,
@@ -75,7 +75,7 @@ fn half_open_connections_are_limited_in_all_and_for_each_peer() {
     assert_eq!(outcomes, [asked, asked, limit, asked, asked, limit, asked, "Busy", "Busy"]);
     assert_eq!(responder.admission().half_open_connections(), 5);
 
-    // None is decided: all go, and there is room again.
+    // No request is decided: all are abandoned, and there is room again.
     let timeout = HandshakeConfig::default().timeout;
     assert_eq!(responder.poll_timeout(), Some(now + timeout));
     responder.on_timer(now + timeout);
@@ -107,7 +107,7 @@ fn connections_are_limited_and_closing_makes_room() {
     assert_eq!((id, failure(&mut fourth)), (None, HandshakeError::Refused(Refusal::Busy)));
     responder.admission().close(peer(2).ip());
     assert!(ask(&mut responder, now, peer(3), 6).1.is_some());
-    // Those this end asks for itself count, too.
+    // Connections that this end initiates count, too.
     assert_eq!(responder.admission().open(peer(4).ip()), Err(Refusal::Busy));
     responder.admission().close(peer(1).ip());
     assert_eq!(responder.admission().open(peer(4).ip()), Ok(()));
@@ -174,7 +174,7 @@ fn what_is_given_up_half_open_is_counted_as_nothing() {
             (admission.half_open_connections(), admission.open_connections())
         };
         assert_eq!(counts(&mut responder), (0, 0));
-        // Too late, or twice.
+        // A late or repeated withdrawal has no effect.
         responder.withdraw(now, id);
         if let Some(confirm) = asker.poll_transmit() {
             responder.handle(now, peer(1), &confirm);
@@ -261,7 +261,7 @@ fn what_is_remembered_of_finished_handshakes_is_limited() {
         assert!(matches!(responder.poll_event(), Some(ResponderEvent::Established { .. })));
         responder.admission().close(client().ip());
     }
-    // Replayed, requests of those that are remembered get no answer, and of others a new cookie and nothing else.
+    // Replayed requests of stored attempts get no answer; those of others get only a new cookie.
     let replies = requests.iter().map(|request| {
         responder.handle(Time::from_us(21), client(), request);
         responder.poll_transmit().map(|(_, reply)| reply[common::TYPE])
@@ -270,7 +270,7 @@ fn what_is_remembered_of_finished_handshakes_is_limited() {
     assert_eq!(replies[..17], [Some(message::RETRY); 17]);
     assert_eq!(replies[17..], [None; 3]);
     assert!(responder.poll_event().is_none());
-    // The last three are left, and go when their cookies have expired.
+    // The last three are stored until their cookies have expired.
     let lifetime = ResponderConfig::default().cookie_lifetime;
     assert_eq!(responder.poll_timeout(), Some(Time::from_us(18) + lifetime));
     responder.on_timer(now + lifetime + lifetime);
@@ -290,7 +290,7 @@ fn no_random_bytes_no_handshake() {
     assert_eq!(started.err(), Some(SetupError::Random(RandomError)));
     assert!(Responder::new(key(1), ResponderConfig::default(), Box::new(Broken)).is_err());
     assert!(ClusterKey::generate(&mut Broken).is_err());
-    // One that runs dry later drops the request.
+    // A source that fails later makes the responder drop the request.
     struct Once(Seeded, u32);
     impl SecureRandom for Once {
         fn fill(&mut self, out: &mut [u8]) -> Result<(), RandomError> {

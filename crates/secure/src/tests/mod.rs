@@ -1,4 +1,4 @@
-//! Whole handshakes, friendly and not.
+//! Complete handshakes with honest and hostile ends.
 
 mod golden;
 mod handshake;

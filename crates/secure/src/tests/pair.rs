@@ -1,4 +1,4 @@
-//! An initiator and a responder on a virtual clock, and what travels between them.
+//! An initiator and a responder on a virtual clock, and the datagrams between them.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 
 use super::super::*;
 
-/// Repeatable "random" bytes.
+/// Deterministic random source.
 pub(super) struct Seeded(pub(super) Rng);
 
 impl Seeded {
@@ -59,14 +59,14 @@ pub(super) fn initiator(now: Time, key: &ClusterKey, hello: Hello, seed: u64) ->
     Initiator::new(now, key, hello, config, rotation, &mut Seeded::new(seed)).expect("a good hello")
 }
 
-/// Which way a datagram goes.
+/// Direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     ToResponder,
     ToInitiator,
 }
 
-/// What the network does with a datagram: what it returns arrives.
+/// Model of the network: returns the datagrams that arrive for one that was sent.
 pub(super) type Network<'a> = &'a mut dyn FnMut(Way, Vec<u8>) -> Vec<Vec<u8>>;
 
 /// Both ends of one handshake.
@@ -74,7 +74,7 @@ pub(super) struct Pair {
     pub(super) now: Time,
     pub(super) initiator: Initiator,
     pub(super) responder: Responder,
-    /// The responder's hello.
+    /// Hello of the responder.
     pub(super) answer: Hello,
     pub(super) near: Option<Box<Established>>,
     pub(super) far: Option<Box<Established>>,
@@ -82,11 +82,11 @@ pub(super) struct Pair {
     pub(super) refused: Option<AcceptError>,
     pub(super) requests: u32,
     pub(super) abandoned: u32,
-    /// All that was sent.
+    /// All datagrams sent.
     pub(super) sent: Vec<(Way, Vec<u8>)>,
 }
 
-/// How long a datagram takes.
+/// One-way delay of a datagram.
 pub(super) const ONE_WAY: Duration = Duration::from_us(10);
 
 impl Pair {
@@ -154,7 +154,7 @@ impl Pair {
         }
     }
 
-    /// Everything that waits to be sent goes once. True if there was something.
+    /// Delivers all waiting datagrams once. Returns true if there were any.
     pub(super) fn exchange(&mut self, network: Network<'_>) -> bool {
         let mut waiting = vec![];
         while let Some(datagram) = self.initiator.poll_transmit() {
@@ -180,7 +180,7 @@ impl Pair {
         true
     }
 
-    /// Time passes until the next timer. False if there is none.
+    /// Advances to the next timer. Returns false if there is none.
     pub(super) fn wait(&mut self) -> bool {
         let next = [self.initiator.poll_timeout(), self.responder.poll_timeout()].into_iter().flatten().min();
         let Some(next) = next else { return false };
@@ -192,7 +192,7 @@ impl Pair {
         true
     }
 
-    /// Runs until both ends have decided.
+    /// Runs until both ends have finished.
     pub(super) fn run(&mut self, network: Network<'_>) {
         for _ in 0..1_000 {
             let over = self.failed.is_some() || (self.near.is_some() && self.far.is_some());
@@ -203,7 +203,7 @@ impl Pair {
         panic!("no end after 1,000 steps");
     }
 
-    /// As `run`, over a network that carries everything.
+    /// Runs over a network that delivers everything.
     pub(super) fn run_well(&mut self) {
         self.run(&mut |_, datagram| vec![datagram]);
     }
@@ -222,7 +222,7 @@ pub(super) fn frame(session: &mut Session, path: u16, packet: &[u8]) -> Vec<u8> 
     frame
 }
 
-/// Packets go both ways.
+/// Sends packets in both directions.
 pub(super) fn talk(near: &mut Established, far: &mut Established) {
     let now = Time::from_us(5_000);
     let mut sent = frame(&mut near.session, 3, b"there");

@@ -1,39 +1,42 @@
-//! What is known of NICs and hosts beyond their links, and of the side channel between hosts.
+//! Configuration of NICs and hosts beyond their links, and of the side channel between hosts.
 
 use pathweave_units::{Bytes, Duration, Rate};
 
 use crate::spec::SimError;
 
-/// A NIC and the host behind it: what its queue pairs, the bus between the two, and software cost. Only receivers of
-/// datagrams have software in the way of their packets; the NIC does the rest by itself.
+/// Costs of a NIC and its host beyond the link: queue-pair contexts, PCIe, and host software. Software costs apply
+/// only to receivers of datagrams; the NIC handles all other packets by itself.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NicConfig {
-    /// Queue-pair contexts in use up to which the NIC sends at line rate: its cache. Default 1000 (ERD, Fig. 1a).
+    /// Number of queue-pair contexts in use up to which the NIC sends at line rate: the size of its context cache.
+    /// Default 1000 (ERD, Fig. 1a).
     pub qp_fits: u32,
-    /// Contexts in use from which it is slowest; between the two it slows down with their logarithm. At least
-    /// `qp_fits`. Default 4000 (our reading of the same figure).
+    /// Number of contexts in use from which the NIC is slowest. Between `qp_fits` and this number it slows down with
+    /// the logarithm of the number. At least `qp_fits`. Default 4000 (our reading of ERD, Fig. 1a).
     pub qp_thrash: u32,
-    /// What is left of its rate then, above 0, at most 1; 1.0: contexts cost nothing. Default 0.5 (ERD, Fig. 1a).
+    /// Fraction of line rate that remains with `qp_thrash` contexts or more, above 0, at most 1. 1.0 means that
+    /// contexts cost nothing. Default 0.5 (ERD, Fig. 1a).
     pub qp_floor: f64,
-    /// Time across PCIe, one way. Default 2 us (ERD, section 4).
+    /// One-way latency of PCIe. Default 2 us (ERD, section 4).
     pub pcie_latency: Duration,
     /// Rate of PCIe, above 0. Default 256 Gbit/s (ERD, table 2).
     pub pcie_rate: Rate,
-    /// Crossings before the NIC can send what was posted: 1 (default) if the doorbell carries the work request, 3 if
-    /// the NIC reads it from memory.
+    /// Number of PCIe crossings between the post of a message and its first transmission, 1 to 16: 1 if the doorbell
+    /// carries the work request, 3 if the NIC reads it from memory. Default 1.
     pub post_crossings: u32,
-    /// Bytes of a work request or completion that cross with each packet. Default 64 B.
+    /// Bytes of work requests or completions that cross PCIe with each packet. Default 64 B.
     pub entry_bytes: u32,
-    /// Time a core takes for a datagram that is the next of its flow; a core for each queue pair. Default 40 ns (ours:
-    /// two cache misses; the paper has a cost in Fig. 9 but no number).
+    /// Time that a core takes for a datagram that is the next of its flow. Each queue pair has its own core. Default
+    /// 40 ns (ours: two cache misses; ERD shows a cost in Fig. 9 but no number).
     pub packet_cost: Duration,
-    /// What a datagram out of order takes beyond that. Default 60 ns (ours).
+    /// Additional time for a datagram that is out of order. Default 60 ns (ours).
     pub reorder_cost: Duration,
-    /// Payload of datagrams out of order that the NIC can hold: it puts them in order before software sees them, which
-    /// then pays no `reorder_cost`, and drops what does not fit. Default 0 B: software places them, as ERD does.
+    /// Payload of out-of-order datagrams that the NIC can hold. With a buffer, the NIC restores the order before
+    /// software handles the datagrams, which then costs no `reorder_cost`, and drops datagrams that do not fit.
+    /// Default 0 B: software places datagrams out of order, as in ERD.
     pub reorder_buffer: Bytes,
 }
 
@@ -55,7 +58,7 @@ impl Default for NicConfig {
 }
 
 impl NicConfig {
-    /// Names the first field that is wrong.
+    /// Checks the ranges of all fields. Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), SimError> {
         let refuse = |field, value: String, allowed: &str| {
             Err(SimError::Nic { field, value, allowed: allowed.to_owned() })
@@ -79,7 +82,7 @@ impl NicConfig {
         Ok(())
     }
 
-    /// The share of its rate at which a NIC sends with so many contexts in use.
+    /// Returns the fraction of line rate at which the NIC sends with this number of contexts in use.
     pub fn rate_factor(&self, contexts: usize) -> f64 {
         let (n, fits, thrash) = (contexts as f64, f64::from(self.qp_fits), f64::from(self.qp_thrash));
         if n <= fits {
@@ -91,26 +94,26 @@ impl NicConfig {
         }
     }
 
-    /// From posting to the NIC's having the work request.
+    /// Returns the time from the post of a message until the NIC has the work request.
     pub fn post_delay(&self) -> Duration {
         self.pcie_latency * u64::from(self.post_crossings)
     }
 
-    /// From a packet's arrival to the host's knowing it.
+    /// Returns the time from the arrival of a packet until the host is notified.
     pub fn arrival_delay(&self, payload_bytes: u16) -> Duration {
         self.pcie_latency + self.pcie_rate.time_for(u64::from(payload_bytes) + u64::from(self.entry_bytes))
     }
 }
 
-/// The reliable channel between each two hosts that datagram queue pairs have beside them: TCP connections, modelled as
-/// a delay and a rate; their packets do not cross the fabric.
+/// The reliable channel between each pair of hosts, used by datagram queue pairs besides the fabric. It stands for
+/// TCP connections, modelled as a delay and a rate. Its packets do not cross the fabric.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideChannelConfig {
-    /// Time in the stack of each end, beside that of the path when it is idle. Default 5 us (ours: what a kernel's TCP
-    /// takes).
+    /// Time in the network stack of each end, in addition to the delay of the idle path. Default 5 us (ours: typical
+    /// of a kernel's TCP).
     pub stack: Duration,
     /// Rate of each connection, above 0. Default 1 Gbit/s (ours).
     pub rate: Rate,
@@ -123,7 +126,7 @@ impl Default for SideChannelConfig {
 }
 
 impl SideChannelConfig {
-    /// Names the first field that is wrong.
+    /// Checks the ranges of all fields. Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), SimError> {
         if self.rate == Rate::ZERO {
             let field = "side_channel.rate";
@@ -137,12 +140,12 @@ impl SideChannelConfig {
 mod tests {
     use super::*;
 
-    /// Line rate up to 1,000 contexts, half of it from 4,000, never more with more of them.
+    /// The rate is line rate up to 1,000 contexts, half of it from 4,000, and never grows with more contexts.
     #[test]
     fn contexts_slow_a_nic_down() {
         let nic = NicConfig::default();
         assert_eq!([1, 1_000, 4_000, 10_000].map(|n| nic.rate_factor(n)), [1.0, 1.0, 0.5, 0.5]);
-        // Half-way by logarithm.
+        // Half-way on a logarithmic scale.
         assert!((nic.rate_factor(2_000) - 0.75).abs() < 1e-12);
         let factors: Vec<f64> = (0..5_000).map(|n| nic.rate_factor(n)).collect();
         assert!(factors.windows(2).all(|pair| pair[0] >= pair[1]));

@@ -1,4 +1,4 @@
-//! How fast a NIC can send: contexts of queue pairs that do not fit its cache and the bus hold it back.
+//! Sending rate of a NIC, limited by queue-pair contexts that exceed its cache and by PCIe.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use pathweave_units::{Rate, Time};
 
 use super::NicConfig;
 
-/// The sending engine of a NIC.
+/// Sending engine of a NIC.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    /// Contexts in use, each with the number of messages it is used for.
+    /// Contexts in use, each with the number of messages that use it.
     contexts: BTreeMap<u64, u32>,
-    /// Time of an average packet at line rate is stretched by this.
+    /// Factor by which the transmission time of a packet at line rate is stretched on average.
     stretch: f64,
     line_rate: Rate,
     config: NicConfig,
-    /// When it can begin with the next packet.
+    /// Time at which the engine can start the next packet.
     free_at: Time,
 }
 
 impl Engine {
-    /// Of a NIC that sends at `line_rate` over all its ports.
+    /// Creates the engine of a NIC that sends at `line_rate` over all its ports.
     pub(crate) fn new(line_rate: Rate, config: NicConfig) -> Self {
         Engine { contexts: BTreeMap::new(), stretch: 1.0, line_rate, config, free_at: Time::ZERO }
     }
 
-    /// A message uses a context from now on.
+    /// Adds one message to the users of a context.
     pub(crate) fn begin(&mut self, context: u64) {
         *self.contexts.entry(context).or_default() += 1;
         self.count();
     }
 
-    /// It does no longer.
+    /// Removes one message from the users of a context.
     pub(crate) fn end(&mut self, context: u64) {
         if let Some(uses) = self.contexts.get_mut(&context) {
             *uses -= 1;
@@ -46,12 +46,12 @@ impl Engine {
         self.stretch = 1.0 / self.config.rate_factor(self.contexts.len());
     }
 
-    /// When the next packet can begin.
+    /// Returns the time at which the engine can start the next packet.
     pub(crate) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// A data packet leaves.
+    /// Accounts for a data packet that leaves at `now`.
     pub(crate) fn sent(&mut self, now: Time, wire_bytes: u32) {
         let on_line = self.line_rate.time_for(u64::from(wire_bytes));
         let in_cache = if self.stretch == 1.0 { on_line } else { on_line.scale(self.stretch) };
@@ -60,7 +60,7 @@ impl Engine {
         self.free_at = self.free_at.max(now) + in_cache.max(on_bus);
     }
 
-    /// Time between packets of so many bytes.
+    /// Returns the time between packets of `wire_bytes`.
     #[cfg(test)]
     fn gap(&mut self, wire_bytes: u32) -> pathweave_units::Duration {
         let before = self.free_at;
@@ -82,7 +82,7 @@ mod tests {
         engine.begin(7);
         assert_eq!((engine.gap(1_000), engine.contexts.len()), (Duration::from_ns(160), 4_000));
         (0..3_000).for_each(|context| engine.end(context));
-        // One is in use for two messages.
+        // Context 7 is in use for two messages.
         assert_eq!(engine.contexts.len(), 1_001);
         engine.end(7);
         assert_eq!(engine.gap(1_000), Duration::from_ns(80));

@@ -1,4 +1,4 @@
-//! A NIC and its host beyond the link: contexts of queue pairs, the bus, the cores that handle datagrams.
+//! NIC and host beyond the link: queue-pair contexts, PCIe, and the cores that handle datagrams.
 
 mod config;
 mod core;

@@ -1,4 +1,4 @@
-//! A host beyond its NIC ports and connections: datagram queue pairs, and what the NIC and the host themselves cost.
+//! Model of a host beyond NIC ports and connections: datagram queue pairs, and the delays of NIC and host.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,49 +10,51 @@ use pathweave_wire::Segment;
 
 use super::{Cores, Engine, NicConfig, Reorder};
 
-/// Numbers of datagram queue pairs have this bit; those of connections do not.
+/// Bit that is set in the numbers of datagram queue pairs and clear in those of connections.
 pub(crate) const DATAGRAMS: u32 = 1 << 23;
 
-/// A side channel to another host.
+/// State of a side channel to another host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channel {
     pub(crate) free_at: Time,
     pub(crate) latency: Duration,
-    /// Messages so far.
+    /// Number of messages sent so far.
     pub(crate) sent: u64,
 }
 
-/// What a host has beyond the transmitters of its NIC ports and its connections.
+/// State of a host beyond the transmitters of its NIC ports and its connections.
 #[derive(Debug)]
 pub(crate) struct NicModel {
     pub(crate) rd: RdHost<AnyPolicy>,
-    /// `None`: the NIC sends at line rate whatever it has to keep.
+    /// Sending engine. `None`: the NIC sends at line rate with any number of contexts.
     pub(crate) engine: Option<Engine>,
     pub(crate) cores: Cores,
-    /// Where the NIC puts datagrams in order.
+    /// Reorder buffer, if the NIC puts datagrams in order.
     pub(crate) reorder: Option<Reorder>,
-    /// Datagrams and connections take turns at the NIC: whose it was.
+    /// True if the latest turn at the NIC was that of datagrams. Datagrams and connections take turns.
     pub(crate) datagrams_next: bool,
-    /// The explicit routes to each host, if sources choose routes.
+    /// Explicit routes to each host, if sources choose paths.
     pub(crate) routes: BTreeMap<HostId, DatagramRoutes>,
-    /// Datagrams that were sent again, until the run takes note.
+    /// Retransmitted datagrams that the run has not recorded yet.
     pub(crate) sent_again: Vec<SentAgain>,
-    /// Flows of the messages that each datagram queue pair here sends to a peer, and expects of one, by their number.
+    /// Flows of the messages that each datagram queue pair sends to a peer, and expects from a peer, indexed by
+    /// message number.
     pub(crate) outgoing: BTreeMap<(QpNum, PeerId), Vec<u32>>,
     pub(crate) incoming: BTreeMap<(QpNum, PeerId), Vec<u32>>,
     pub(crate) channels: BTreeMap<HostId, Channel>,
-    /// Messages that wait for an end-to-end context, with when they were posted; there while it is in use.
+    /// Messages that wait for the end-to-end context of a connection, with the times of their posts. An entry exists
+    /// while the context is in use.
     pub(crate) waiting: BTreeMap<ConnId, VecDeque<(u32, Time)>>,
 }
 
-/// A datagram that was sent again.
+/// Record of a retransmitted datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentAgain {
     pub(crate) at: Time,
     pub(crate) qp: QpNum,
     pub(crate) psn: u64,
     pub(crate) path: PathId,
-    /// Its message.
+    /// Flow of the message that the datagram belongs to.
     pub(crate) flow: u32,
 }
 
@@ -74,13 +76,14 @@ impl NicModel {
         }
     }
 
-    /// Whether a packet without data is for a datagram queue pair.
+    /// Returns true if a packet without data is addressed to a datagram queue pair.
     pub(crate) fn is_notified(&self, from: HostId, segment: &Segment) -> bool {
         let peer = PeerId { host: from, qp: segment.src_qp };
         self.rd.get(segment.dst_qp).is_some_and(|qp| qp.expected_psn(peer).is_some())
     }
 
-    /// The flow of a message of these 16 bits between a queue pair here and a peer: the latest there is.
+    /// Returns the flow of the latest message whose number ends in these 16 bits, between a queue pair of this host
+    /// and a peer.
     pub(crate) fn latest(messages: Option<&Vec<u32>>, msg_id: u16) -> Option<u32> {
         let messages = messages?;
         let last = messages.len().checked_sub(1)?;
@@ -88,21 +91,21 @@ impl NicModel {
         messages.get(index).copied()
     }
 
-    /// The route that stands for a path of datagrams that leave by a NIC port.
+    /// Returns the explicit route for datagrams on `path` that leave by NIC port `port`.
     pub(crate) fn route(&self, to: HostId, path: PathId, port: u8) -> PathId {
         self.routes.get(&to).map_or(path, |routes| routes.of(path, port))
     }
 }
 
-/// Explicit routes of datagrams to a host. A queue pair counts the same paths to all its peers; they are spread over the routes
-/// that there are.
+/// Explicit routes of datagrams to a host. A queue pair uses the same path identifiers for all its peers. They are
+/// mapped onto the available routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramRoutes {
-    /// Number of routes: as many by each port.
+    /// Number of routes, equal for each port.
     pub(crate) routes: u16,
-    /// Number of paths of a queue pair by each port.
+    /// Number of paths that a queue pair uses on each port.
     pub(crate) paths: u16,
-    /// NIC ports that lead there, a bit each.
+    /// NIC ports that lead to the host, as a bit set.
     pub(crate) ports: u64,
 }
 
@@ -129,7 +132,8 @@ mod tests {
         // One port: 4 paths over 8 routes, and 8 over 3.
         assert_eq!([0, 1, 2, 3].map(|path| of(8, 4, 1, path, 0)), [0, 2, 4, 6]);
         assert_eq!([0, 1, 2, 3, 7].map(|path| of(3, 8, 1, path, 0)), [0, 1, 2, 0, 1]);
-        // Ports 0 and 2 lead there, with four routes each: even ones by port 0, odd ones by port 2, whatever the path is.
+        // Ports 0 and 2 lead to the host, with four routes each: even routes by port 0, odd ones by port 2, on every
+        // path.
         assert_eq!([0, 1, 2, 3].map(|path| of(8, 2, 0b101, path, 0)), [0, 0, 4, 4]);
         assert_eq!([0, 1, 2, 3].map(|path| of(8, 2, 0b101, path, 2)), [1, 1, 5, 5]);
     }

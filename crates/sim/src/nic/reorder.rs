@@ -1,12 +1,13 @@
-//! NICs that put datagrams in order by themselves: what ERD's placement by offset does away with.
+//! Reorder buffer for NICs that put datagrams in order themselves. ERD avoids it because its receivers place
+//! datagrams by offset.
 
 use std::collections::BTreeMap;
 
 use pathweave_transport::rd::PeerId;
 use pathweave_units::QpNum;
 
-/// The buffer of a NIC that hands datagrams to its host in the order of their PSNs: what is ahead of a gap waits in it,
-/// and what finds it full is dropped.
+/// Buffer of a NIC that passes datagrams to its host in the order of their PSNs. Datagrams ahead of a gap wait in the
+/// buffer. A datagram that finds it full is dropped.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     limit_bytes: u64,
@@ -14,7 +15,7 @@ pub(crate) struct Reorder {
     flows: BTreeMap<(QpNum, PeerId), Ahead>,
 }
 
-/// Packets of a flow that wait.
+/// Waiting packets of a flow.
 #[derive(Debug, Default)]
 struct Ahead {
     /// First PSN that has not arrived.
@@ -23,13 +24,13 @@ struct Ahead {
 }
 
 impl Reorder {
-    /// Of a NIC that holds at most so many bytes of payload.
+    /// Creates a buffer of `limit_bytes` of payload.
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Reorder { limit_bytes, held_bytes: 0, flows: BTreeMap::new() }
     }
 
-    /// Takes a packet in; false if there is no room for it. `passed`: the host waits for none before this one, because
-    /// they have arrived or the sender has given them up.
+    /// Admits a packet, or returns false if there is no room. The host expects no packet before PSN `passed`, because
+    /// all have arrived or the sender has given them up.
     pub(crate) fn admit(&mut self, to: QpNum, from: PeerId, psn: u64, len: u16, passed: u64) -> bool {
         let flow = self.flows.entry((to, from)).or_default();
         flow.next = flow.next.max(passed);
@@ -49,7 +50,7 @@ impl Reorder {
 }
 
 impl Ahead {
-    /// Lets go of what no longer waits. Returns its bytes.
+    /// Releases packets that no longer wait. Returns their payload bytes.
     fn hand_over(&mut self) -> u64 {
         let mut bytes = 0;
         while let Some(entry) = self.held.first_entry()
@@ -74,14 +75,14 @@ mod tests {
         let mut admit = |from, psn, passed| (nic.admit(QpNum(0), from, psn, 1_000, passed), nic.held_bytes);
         assert_eq!(admit(from(0), 0, 0), (true, 0));
         assert_eq!(admit(from(0), 2, 1), (true, 1_000));
-        // Another flow has the same buffer; the third packet does not fit.
+        // A second flow shares the buffer. The third packet does not fit.
         assert_eq!(admit(from(1), 5, 0), (true, 2_000));
         assert_eq!(admit(from(0), 4, 1), (false, 2_000));
-        // A duplicate takes nothing; the missing one lets go what waited for it.
+        // A duplicate takes no room. The missing packet releases those that waited for it.
         assert_eq!(admit(from(0), 2, 1), (true, 2_000));
         assert_eq!(admit(from(0), 1, 1), (true, 1_000));
         assert_eq!(admit(from(0), 4, 3), (true, 2_000));
-        // The sender has given up PSN 0 to 4 of the second flow: nothing waits for them.
+        // The sender has given up PSN 0 to 4 of the second flow, so no packet waits for them.
         assert_eq!(admit(from(1), 6, 5), (true, 1_000));
         assert_eq!(admit(from(0), 3, 3), (true, 0));
     }

@@ -1,4 +1,4 @@
-//! Captures of every scheme: each frame parses, and none of it depends on which scheme made it.
+//! Captures of every scheme: each frame parses, whichever scheme sent it.
 
 use crate::support::{leaf_spine, lossy, permutation, spec};
 use pathweave_policy::schemes;
@@ -6,7 +6,7 @@ use pathweave_sim::{Capture, CaptureFilter, Frames, Quiet, Simulation};
 use pathweave_units::HostId;
 use pathweave_wire::Packet;
 
-/// Frames of the packets in a capture.
+/// Returns the frames of the packets in a capture.
 fn frames(bytes: &[u8]) -> Vec<&[u8]> {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ fn frames_of_every_scheme_parse() {
                     let ip_len = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
                     assert_eq!(frame.len(), 14 + ip_len, "{}", info.name);
                 }
-                // What RoCEv2 has no packet for is ours.
+                // Packets that RoCEv2 does not define have Pathweave's format.
                 _ => drop(Packet::parse_ethernet(frame).unwrap_or_else(|why| panic!("{}: {why}", info.name))),
             }
         }

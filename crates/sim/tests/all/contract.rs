@@ -1,6 +1,6 @@
-//! Everything that is registered, through the same situations: schemes, congestion controls, pickers, loss recovery and
-//! load balancing of switches. Every flow ends, every byte is placed once, nothing impossible is reported, looking
-//! changes nothing; what came of it is a table of integers, one line each.
+//! All registered components in the same situations: schemes, congestion controls, pickers, loss recovery and the
+//! load balancing of switches. Every flow ends, every byte is placed once, no impossible value is reported, and
+//! observation changes nothing. The outcome is a table of integers with one row for each run.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use pathweave_topo::{Build, CrossDc, LeafSpine, TopologyConfig};
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
 
-/// The situations, by name. The scheme is put in later.
+/// Returns the situations with their names. Each test sets the scheme.
 fn situations() -> [(&'static str, SimSpec); 6] {
     let any = "ecmp";
     let mut pausing = spec(leaf_spine(), &incast(16, 200_000), any);
@@ -28,7 +28,7 @@ fn situations() -> [(&'static str, SimSpec); 6] {
     trimming.switch.pfc.enabled = false;
     trimming.switch.trim.enabled = true;
     trimming.switch.trim.queue = Bytes::from_kb(40);
-    // Some headers find no room.
+    // Some headers are dropped for lack of room.
     trimming.switch.trim.header_queue = Some(Bytes::from_kb(2));
     let mut faulty = spec(leaf_spine(), &permutation(16, 300_000), any);
     faulty.faults.push(FaultConfig::LinkFlap {
@@ -48,7 +48,7 @@ fn situations() -> [(&'static str, SimSpec); 6] {
     ]
 }
 
-/// An incast from another site, behind edges that answer.
+/// Returns an incast from another site, behind external switches that answer.
 fn two_sites() -> SimSpec {
     let site = TopologyConfig::LeafSpine(LeafSpine::new(2, 2, 4));
     let config = CrossDc { wan_delay: Duration::from_us(100), ..CrossDc::new(site, 2) };
@@ -70,13 +70,14 @@ fn under(situation: &SimSpec, name: &str, scheme: &Scheme) -> SimSpec {
     let schemes = vec![NamedScheme { name: name.into(), scheme: scheme.clone() }];
     let mut spec = SimSpec { schemes, ..situation.clone() };
     if !matches!(scheme.forwarding, None | Some(Forwarding::Ecmp)) {
-        // Middleboxes are for switches that hash.
+        // Middleboxes require switches that hash.
         spec.switch.external = ExternalConfig::default();
     }
     spec
 }
 
-/// When the last flow was done, packets sent, sent again, dropped and out of order, notifications, timeouts.
+/// Returns the end of the last flow, and the numbers of packets sent, retransmitted, dropped and out of order, of
+/// notifications and of timeouts.
 fn row(result: &RunResult) -> String {
     let sum = |of: fn(&FlowRecord) -> u32| result.flows.iter().map(|flow| u64::from(of(flow))).sum::<u64>();
     let done_ps = result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("flows finished");
@@ -92,8 +93,8 @@ fn row(result: &RunResult) -> String {
     )
 }
 
-/// A change of behaviour changes the table: see that it is meant, then run this test with `PATHWEAVE_BLESS=1` and commit
-/// the file.
+/// A change of behaviour changes the table. If it is intended, run this test with `PATHWEAVE_BLESS=1` and commit the
+/// file.
 #[test]
 fn everything_through_every_situation() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract.txt");

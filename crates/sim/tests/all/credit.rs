@@ -1,4 +1,4 @@
-//! Receivers that grant credit, and what comes of it.
+//! Receivers that grant credit, and their effect.
 
 use crate::support::{Flow, all_to_all, finish, impair, incast, leaf_spine, permutation, spec};
 use pathweave_fabric::config::{EcnConfig, SwitchConfig, TrimConfig};
@@ -6,10 +6,10 @@ use pathweave_results::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::{Bytes, Duration};
 
-/// Schemes of receivers that grant credit.
+/// Schemes whose receivers grant credit.
 const SCHEMES: [&str; 4] = ["uet-rccc", "uet", "eqds", "ndp"];
 
-/// uet-htsim's switches, as in `trimming.rs`.
+/// Returns a run with uet-htsim's switches, as in `trimming.rs`.
 fn trimming(flows: &[Flow], scheme: &str) -> SimSpec {
     let ecn =
         EcnConfig { kmin: Bytes::new(37_350), kmax: Bytes::new(145_250), pmax: 1.0, ..EcnConfig::default() };
@@ -31,8 +31,8 @@ fn timeouts(result: &RunResult) -> u32 {
     result.flows.iter().map(|flow| flow.timeouts).sum()
 }
 
-/// Fifteen senders of 2 MB: 30 MB in 7,335 packets, which take the link 2.4474 ms; at 99 % of it 2.472 ms. NDP's pulls are a
-/// packet and 64 bytes apart, EQDS's one of 4,178 bytes and 38 bytes at 1/0.99.
+/// Fifteen senders of 2 MB: 30 MB in 7,335 packets, which occupy the link for 2.4474 ms, or 2.472 ms at 99 % of its
+/// rate. NDP spaces pulls by a packet and 64 bytes, EQDS by 4,178 bytes and 38 bytes at 1/0.99.
 #[test]
 fn an_incast_is_trimmed_at_first_and_then_as_fast_as_grants() {
     for (scheme, least_us, most_us) in
@@ -42,7 +42,7 @@ fn an_incast_is_trimmed_at_first_and_then_as_fast_as_grants() {
         let (done, trims) = (last(&result), trims(&result));
         let allowed = Duration::from_us(least_us)..Duration::from_us(most_us);
         assert!(allowed.contains(&done), "{scheme}: {done}, {trims} trims");
-        // What is trimmed is part of the first windows: 15 of 1.5 bandwidth-delay products at most.
+        // Trimmed packets belong to the first windows, at most 15 of 1.5 bandwidth-delay products.
         assert!(trims < 15 * 60, "{scheme}: {trims} trims");
         let senders_lost = result.links.iter().map(|link| link.dropped_packets).sum::<u64>();
         assert_eq!(senders_lost, 0, "{scheme}");
@@ -50,7 +50,8 @@ fn an_incast_is_trimmed_at_first_and_then_as_fast_as_grants() {
     }
 }
 
-/// The first window is 1.5 bandwidth-delay products: what is shorter leaves as without credit, and arrives as soon.
+/// The first window is 1.5 bandwidth-delay products. A shorter message leaves without credit and arrives as early as
+/// in a scheme without credit.
 #[test]
 fn a_short_message_does_not_wait_for_credit() {
     for scheme in ["uet-rccc", "eqds"] {
@@ -62,17 +63,18 @@ fn a_short_message_does_not_wait_for_credit() {
     }
 }
 
-/// One sender alone is granted 99 % of the link.
+/// A single sender is granted 99 % of the link.
 #[test]
 fn a_long_message_keeps_the_pace_of_grants() {
     let result = finish(&trimming(&[(0, 9, 40_000_000, 0)], "uet-rccc"));
-    // 9,766 packets, 800,812 bytes of headers: 40.8 MB, 3.2641 ms at 100 Gb/s and 3.297 ms at 99.
+    // 9,766 packets with 800,812 bytes of headers: 40.8 MB, 3.2641 ms at 100 Gb/s and 3.297 ms at 99 Gb/s.
     let done = last(&result);
     assert!((Duration::from_us(3_272)..Duration::from_us(3_320)).contains(&done), "{done}");
     assert_eq!(trims(&result), 0);
 }
 
-/// Two receivers of one sender share its link, and each keeps its own pace: grants of one host do not disturb another's.
+/// Two receivers of one sender share its link, and each grants at its own rate. Grants of one receiver do not disturb
+/// those of another.
 #[test]
 fn a_sender_to_several_receivers_fills_its_link() {
     let flows: Vec<Flow> = (8..12).map(|host| (0, host, 5_000_000, 0)).collect();
@@ -81,7 +83,7 @@ fn a_sender_to_several_receivers_fills_its_link() {
     assert!((Duration::from_us(1_632)..Duration::from_us(1_760)).contains(&done), "{done}");
 }
 
-/// Pulls, requests, data and their headers get lost, and every message ends; without trimming, too.
+/// Pulls, requests, data and their headers are lost, and every message still ends, with and without trimming.
 #[test]
 fn every_pattern_ends_where_packets_are_lost() {
     for scheme in SCHEMES {

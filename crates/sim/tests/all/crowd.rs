@@ -1,10 +1,10 @@
-//! Many senders to one receiver.
+//! Incast of many senders to one receiver.
 
 use crate::support::{incast, leaf_spine, play, spec};
 use pathweave_results::RunResult;
 
-/// When each of 15 messages of so many bytes to one host of 16 was done, in the order of their ends, in units of what the link
-/// takes for all.
+/// Returns the completion time of each of 15 messages of `bytes` to one of 16 hosts, in ascending order. The unit is
+/// the time that the link needs for all of them.
 fn ends(scheme: &str, bytes: u64) -> Vec<f64> {
     let result: RunResult = play(&spec(leaf_spine(), &incast(16, bytes), scheme));
     let all_ps = result.flows.len() as f64 * bytes as f64 * 80.0;
@@ -18,7 +18,8 @@ fn mean(ends: &[f64]) -> f64 {
     ends.iter().sum::<f64>() / ends.len() as f64
 }
 
-/// If all share to the end, all end near 1; if one is done after the other, (15 + 1) / (2 x 15) on average.
+/// The mean is near 1 if all flows share the link to the end, and (15 + 1) / (2 x 15) if they are served one after
+/// the other.
 #[test]
 fn a_crowd_under_weave_takes_turns_and_keeps_the_link_full() {
     let (weave, swift) = (ends("weave", 2_000_000), ends("swift-rps", 2_000_000));
@@ -27,7 +28,7 @@ fn a_crowd_under_weave_takes_turns_and_keeps_the_link_full() {
     assert!(weave[14] < 1.08, "{weave:?}");
 }
 
-/// A lot fades, so nobody waits for the whole of a long message of another.
+/// A lot loses its effect over time, so no flow waits until another flow's long message is complete.
 #[test]
 fn in_the_long_run_a_crowd_shares() {
     let ends = ends("weave", 40_000_000);

@@ -26,7 +26,8 @@ fn all_to_all(topology: Topology, processes: u32, size: u64, scheme: &str) -> Si
     with_graph(topology, graph, scheme)
 }
 
-/// Receivers ask by this rule. Those of scans count in round trips of the idle network, as the paper does.
+/// Sets the rule by which receivers request missing packets. Scan rules count in round trips of the idle network, as
+/// in the paper.
 fn ask_by(spec: &mut SimSpec, repair: Repair) {
     let rtt = if repair == Repair::Overtaken { RttSource::Measured } else { RttSource::Configured };
     let config = DatagramConfig { repair, rtt, ..DatagramConfig::default() };
@@ -41,9 +42,9 @@ fn sum(result: &RunResult, of: impl Fn(&pathweave_results::FlowRecord) -> u64) -
     result.flows.iter().map(of).sum()
 }
 
-/// A message of one packet, all of it by hand: 1,000 B in 9 + 1,000 -> 1,012 + 94 = 1,106 B, 88.48 ns on each of two
-/// links of 1 us; with NICs 2 us before it leaves, 2 us and 1,064 B at 256 Gb/s (33.25 ns) when it is there, and 40 ns
-/// of a core.
+/// A message of one packet, calculated by hand: 1,000 B in 9 + 1,000 -> 1,012 + 94 = 1,106 B, 88.48 ns on each of two
+/// links of 1 us. NICs add 2 us before it leaves, 2 us and 1,064 B at 256 Gb/s (33.25 ns) at arrival, and 40 ns of a
+/// core.
 #[test]
 fn one_packet_by_hand() {
     let fct = |nic: Option<NicConfig>| {
@@ -58,7 +59,7 @@ fn one_packet_by_hand() {
     assert_eq!(fct(Some(slow)), 6_000_000 + network + 2_033_250 + 1_000_000);
 }
 
-/// A core takes packets one after another: 100 of them, each 1 us, when the link brings one every 88 ns.
+/// A core handles packets one after another: 100 of them for 1 us each, while the link delivers one every 88 ns.
 #[test]
 fn a_core_handles_one_packet_at_a_time() {
     let mut spec = spec(star(2), &[(0, 1, 4_087 * 100, 0)], "erd-uncontrolled");
@@ -78,7 +79,7 @@ fn a_connection_pays_for_the_bus_too() {
     assert_eq!(fct(Some(NicConfig::default())), fct(None) + 4_002_000);
 }
 
-/// Fig. 1a: with 50 processes on each of two hosts there are 2,500 connections, and a NIC that keeps 100 is slow.
+/// ERD, Fig. 1a: 50 processes on each of two hosts have 2,500 connections, and a NIC whose cache holds 100 is slow.
 #[test]
 fn contexts_that_do_not_fit_halve_the_rate() {
     let took = |scheme: &str, qp_fits, processes| {
@@ -88,7 +89,7 @@ fn contexts_that_do_not_fit_halve_the_rate() {
     };
     let slowed = took("ecmp", 100, 100) / took("ecmp", 10_000, 100);
     assert!((1.8..2.1).contains(&slowed), "{slowed}");
-    // One a process is never too many.
+    // One queue pair for each process always fits.
     let slowed = took("erd-uncontrolled", 100, 100) / took("erd-uncontrolled", 10_000, 100);
     assert!((0.999..1.001).contains(&slowed), "{slowed}");
 }
@@ -101,20 +102,22 @@ fn processes_share_what_their_service_shares() {
     }
 }
 
-/// One message at a time: the second of two waits for the first one's acknowledgement, where a connection does not.
+/// An end-to-end context carries one message at a time: the second of two messages waits for the acknowledgement of
+/// the first. On a connection it does not wait.
 #[test]
 fn an_end_to_end_context_carries_one_message() {
     let last = |scheme| {
         let result = finish(&spec(star(2), &[(0, 1, 1_000, 0), (0, 1, 1_000, 1)], scheme));
         sum(&result, |flow| flow.finish_ps.expect("it arrives")) / 2
     };
-    // Half of the round trip of 4.2 us, as only one of two waits.
+    // Half of the round trip of 4.2 us, as only one of two messages waits.
     let later = last("rd") - last("ecmp");
     assert!((1_900_000..2_300_000).contains(&later), "{later}");
 }
 
-/// Much overtakes, and nothing is lost: what not all paths have overtaken is not asked for. The rule of two scans takes for
-/// lost what waits for longer than its period, as it does behind messages of 64 kB.
+/// Many packets overtake others, and none is lost. A packet that packets on all other paths have not overtaken is not
+/// requested. The rule of two scans declares a packet lost that waits longer than its period, which happens behind
+/// messages of 64 kB.
 #[test]
 fn without_loss_nothing_is_sent_twice() {
     let sent_again = |repair, size, overtakes: u64| {
@@ -133,7 +136,7 @@ fn without_loss_nothing_is_sent_twice() {
     assert!(sent_again(Repair::TwoScans, 64_000, 1_000) > 0);
 }
 
-/// Ports that drop and links that lose: everything arrives, once.
+/// Ports drop and links lose packets: everything arrives exactly once.
 #[test]
 fn loss_is_repaired() {
     for repair in [Repair::Overtaken, Repair::TwoScans, Repair::Literal] {
@@ -148,9 +151,10 @@ fn loss_is_repaired() {
     }
 }
 
-/// Eight hosts send 2 MB each to one, and nobody slows down: all but what the link carries and a buffer holds is dropped, and
-/// sent again. By the paper's rule some packets are asked for too often while copies of them wait; by ours all arrive. With
-/// a rate for each destination switches mark, everything arrives by either rule, and less is sent again.
+/// Eight hosts send 2 MB each to one host without slowing down. Packets beyond the capacity of link and buffer are
+/// dropped and retransmitted. With the paper's rule some packets are requested too often while copies of them wait;
+/// with our rule all arrive. With a rate for each destination, switches mark, everything arrives with either rule,
+/// and fewer packets are retransmitted.
 #[test]
 fn rates_of_destinations_follow_marks() {
     let sent_again = |scheme, repair| {
@@ -169,8 +173,8 @@ fn rates_of_destinations_follow_marks() {
     }
 }
 
-/// A NIC that puts datagrams in order: with room for all that overtakes nothing is lost, with little of it is, and is
-/// sent again; software that places them needs none.
+/// A NIC that puts datagrams in order loses nothing if its buffer holds all that overtake. With a small buffer some
+/// are lost and retransmitted. Software that places datagrams needs no buffer.
 #[test]
 fn a_nic_that_puts_in_order_needs_room() {
     let lost = |buffer: Bytes| {
@@ -184,7 +188,7 @@ fn a_nic_that_puts_in_order_needs_room() {
     assert!(some > 0 && more > some, "{some} {more}");
 }
 
-/// Without repair what is lost stays lost, and the run ends all the same.
+/// Without repair, lost packets stay lost, and the run still ends.
 #[test]
 fn raw_datagrams_end_where_they_end() {
     let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd-uncontrolled"));
@@ -198,7 +202,7 @@ fn raw_datagrams_end_where_they_end() {
     assert!(result.flows.iter().all(|flow| (flow.finish_ps.is_none()) == (flow.dropped_packets == 1)));
 }
 
-/// Datagrams and connections on one NIC take turns.
+/// Datagrams and connections take turns on one NIC.
 #[test]
 fn two_services_share_a_nic() {
     let mut spec = spec(star(3), &[(0, 1, 1_000_000, 0), (0, 2, 1_000_000, 1)], "erd-uncontrolled");
@@ -224,6 +228,6 @@ fn two_services_share_a_nic() {
     spec.groups = vec![pathweave_sim::GroupSpec::new(0), pathweave_sim::GroupSpec::new(1)];
     let result = finish(&spec);
     let ends: Vec<u64> = result.flows.iter().map(|flow| flow.finish_ps.expect("it arrives")).collect();
-    // 2 MB at 100 Gb/s take 160 us and headers; both end there.
+    // 2 MB at 100 Gb/s take 160 us plus headers. Both flows end then.
     assert!(ends.iter().all(|end| (160_000_000..172_000_000).contains(end)), "{ends:?}");
 }

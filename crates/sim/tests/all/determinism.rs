@@ -1,4 +1,4 @@
-//! The same run is the same run, whoever looks at it and however it was written down.
+//! A run gives the same result regardless of its observers and of the order in which it is specified.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use pathweave_results::{FlowRecord, RunResult};
 use pathweave_sim::{ObserveConfig, SimSpec};
 use pathweave_units::{Bytes, Duration, Rng};
 
-/// Short runs that between them use pausing, marking, dropping, loss, faults and several queue pairs.
+/// Returns short runs that together use pausing, marking, dropping, loss, faults and several queue pairs.
 fn runs() -> Vec<(String, SimSpec)> {
     let mut runs = vec![];
     let hashing = ["ecmp", "ecmp-sr", "rps", "rps-nocc", "qp-scaling", "per-message", "dlbf"];
@@ -38,10 +38,10 @@ fn runs() -> Vec<(String, SimSpec)> {
     runs
 }
 
-/// What becomes of a flow: number, when it finished, when that was known, packets sent.
+/// Outcome of a flow: number, time of the end, time at which the sender knew it, packets sent.
 type Fate = (u32, Option<u64>, Option<u64>, u32);
 
-/// All that must not depend on who looks: the digest, and every flow.
+/// Returns all values that must not depend on observers: the digest, and the outcome of every flow.
 fn outcome(result: &RunResult) -> (String, Vec<Fate>) {
     let fate = |f: &FlowRecord| (f.flow, f.finish_ps, f.acked_ps, f.sent_packets);
     (result.info.digest_hex(), result.flows.iter().map(fate).collect())
@@ -61,7 +61,7 @@ fn twice_is_the_same() {
 fn looking_changes_nothing() {
     for (name, mut spec) in runs() {
         let unseen = outcome(&play(&spec));
-        // Rarely and often; between and at the times of packets; as many samples as there are, and few.
+        // Rarely and often; at and between the times of packets; with as many samples as there are, and with few.
         let intervals =
             [(Duration::from_us(5), 16), (Duration::from_ps(777_777), 100_000), (Duration::from_ns(80), 16)];
         for (interval, max_samples) in intervals {
@@ -82,7 +82,7 @@ fn looking_changes_nothing() {
 #[test]
 fn the_order_of_declaration_changes_nothing() {
     let mut flows: Vec<Flow> = all_to_all(16, 9_000);
-    // Some equal in everything but size or time.
+    // Some flows are equal in all but size or time.
     flows.extend([(3, 4, 50_000, 10), (3, 4, 50_000, 20), (3, 4, 60_000, 10)]);
     let digest = |flows: &[Flow]| play(&spec(leaf_spine(), flows, "rps")).info.digest;
     let as_written = digest(&flows);
@@ -109,8 +109,8 @@ fn verification_changes_nothing() {
     }
 }
 
-/// The digests written down hold on every machine and in every profile. A change of behaviour changes them: see that
-/// it is meant, then run this test with `PATHWEAVE_BLESS=1` and commit the file.
+/// The recorded digests are valid on every machine and in every profile. If a change of behaviour is intended, run
+/// this test with `PATHWEAVE_BLESS=1` and commit the file.
 #[test]
 fn digests_are_those_written_down() {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/digests.txt");

@@ -1,4 +1,4 @@
-//! DLBF on a fabric: oracles 16 to 18 of its specification, and a mix in which paths are left.
+//! DLBF on a fabric: oracles 16 to 18 of its specification, and a mix in which flows leave their paths.
 
 use std::path::Path;
 
@@ -66,14 +66,14 @@ fn the_network_of_its_evaluation() {
     assert_eq!(topology.tiers()[0].oversubscription(), Some(2.5));
 }
 
-/// With a port for each way, a message that is sprayed loads each way; there are four between pods of this tree.
+/// With one port for each route, a sprayed message loads every route. Between pods of this tree there are four.
 #[test]
 fn distinct_ports_take_every_way() {
     let mut spec = spec(fat_tree(), &[(0, 15, 2_000_000, 0)], "rps-nocc");
     spec.schemes[0].scheme.paths = 16;
     let ways = |spec: &SimSpec| {
         let result = play(spec);
-        // What goes up into the four cores.
+        // Traffic up into the four core switches.
         let up = result.links.iter().filter(|link| link.name.contains(">core") && link.tx_bytes > 100_000);
         up.map(|link| link.tx_bytes).collect::<Vec<_>>()
     };
@@ -87,7 +87,7 @@ fn distinct_ports_take_every_way() {
     );
 }
 
-/// Two groups: messages of 1 MB across the leaves, and elephants under ECMP.
+/// Returns a mix of two groups: messages of 1 MB across the leaves, and elephants under ECMP.
 fn mix(name: &str, cnp: CnpMode) -> SimSpec {
     let mut builder = GraphBuilder::new(16);
     let groups = [("foreground", None), ("background", Some("ecmp"))]
@@ -148,7 +148,7 @@ fn in_a_mix_it_leaves_paths_and_keeps_the_order() {
     assert!(moved * 20 < sent, "{moved} copies and notices for {sent} packets");
 }
 
-/// Messages under way together on one queue pair: what happens to it is counted once.
+/// Messages in progress together on one queue pair: an event of the queue pair is counted only once.
 #[test]
 fn what_messages_share_counts_for_one_of_them() {
     let mut builder = GraphBuilder::new(16);
@@ -170,10 +170,10 @@ fn what_messages_share_counts_for_one_of_them() {
     assert_eq!(result.flows.iter().map(|flow| flow.sent_packets).sum::<u32>(), 40);
 }
 
-/// Oracle 16: what reordering costs it costs by the notifications for gaps.
+/// Oracle 16: reordering costs time only through the notifications for gaps.
 #[test]
 fn without_notifications_for_gaps_spraying_loses_nothing() {
-    // Without marks, so that nothing else notifies.
+    // Marks are off, so that nothing else causes notifications.
     let slowest = |name: &str, cnp| {
         let mut spec = mix(name, cnp);
         spec.switch.ecn.enabled = false;

@@ -7,7 +7,8 @@ use pathweave_results::{RunResult, SeriesKind, SeriesSample};
 use pathweave_sim::ObserveConfig;
 use pathweave_units::Duration;
 
-/// Host 0 sends 2 MB to a host of another leaf; a smaller message goes the same way, and another one elsewhere.
+/// Host 0 sends 2 MB to a host of another leaf. A smaller message has the same source and destination, and a third
+/// message other ones.
 fn run(scheme: &str, flows: u32) -> RunResult {
     let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
     let mut spec = spec(leaf_spine(), &messages, scheme);
@@ -20,7 +21,7 @@ fn of(result: &RunResult, kind: SeriesKind) -> Vec<&SeriesSample> {
     result.series.iter().filter(|s| s.kind == kind).collect()
 }
 
-/// Shares at each instant, by path.
+/// Returns the shares at each instant, by path.
 fn shares(result: &RunResult) -> BTreeMap<u64, Vec<(u16, f64)>> {
     let mut out: BTreeMap<u64, Vec<(u16, f64)>> = BTreeMap::new();
     for s in of(result, SeriesKind::PathShare) {
@@ -40,10 +41,10 @@ fn the_largest_is_followed_and_its_shares_add_up() {
     assert_eq!(of(&result, SeriesKind::InflightBytes)[0].entity, largest);
     assert!(of(&result, SeriesKind::PathShare).iter().all(|s| s.entity == largest));
     let shares = shares(&result);
-    // 2 MB at 100 Gb/s take 160 us, 32 samples, beside a twentieth for the small message.
+    // 2 MB at 100 Gb/s take 160 us, which is 32 samples, besides a twentieth for the small message.
     assert!(shares.len() >= 30, "{} samples", shares.len());
     for (time, shares) in &shares {
-        // Of all paths at most 32 are recorded at an instant.
+        // At most 32 paths are recorded at an instant.
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
         assert!(sum <= 1.0 + 1e-9 && sum > 0.5, "{sum} at {time}");
     }
@@ -55,7 +56,7 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 #[test]
 fn flows_are_followed_by_number_beside_the_largest() {
     let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
-    // Numbers of the flows that were followed, and the sizes of all.
+    // Returns the numbers of the followed flows, and the sizes of all flows.
     let followed = |flows: u32, follow: Vec<u32>| {
         let mut spec = spec(leaf_spine(), &messages, "rps");
         let interval = Duration::from_us(5);
@@ -70,7 +71,7 @@ fn flows_are_followed_by_number_beside_the_largest() {
     let (largest, other) = (number(2_000_000), number(300_000));
     assert_eq!(numbers, BTreeSet::from([largest]));
     assert_eq!(followed(0, vec![other]).0, BTreeSet::from([other]));
-    // Each once.
+    // Each flow is followed once.
     assert_eq!(followed(1, vec![other, largest, other]).0, BTreeSet::from([largest, other]));
 }
 
@@ -80,7 +81,7 @@ fn what_waits_for_a_gap_is_whole_packets() {
     let interval = Duration::from_us(5);
     spec.observe = ObserveConfig { interval, flows: 15, ..ObserveConfig::default() };
     let result = play(&spec);
-    // Sprayed among others, packets overtake each other.
+    // With sprayed cross traffic, packets overtake each other.
     let held = of(&result, SeriesKind::HeldBytes);
     assert_eq!(held.len(), of(&result, SeriesKind::InflightBytes).len());
     assert!(held.iter().any(|s| s.value > 0.0));
@@ -93,7 +94,7 @@ fn one_path_has_all_and_queue_pairs_are_told_apart() {
     assert_eq!(paths(&one).len(), 1);
     assert!(of(&one, SeriesKind::HeldBytes).iter().all(|s| s.value == 0.0), "one path keeps the order");
     assert!(shares(&one).values().flatten().all(|&(_, share)| share == 1.0));
-    // Sixteen queue pairs, told apart by their own numbers: each keeps to one path.
+    // Sixteen queue pairs, identified by their own numbers. Each keeps to one path.
     assert_eq!(paths(&run("qp16", 1)), (0..16).collect());
 }
 
@@ -108,7 +109,8 @@ fn nothing_is_followed_unless_asked_and_all_can_be() {
     assert_eq!(followed, (0..3).collect());
 }
 
-/// Different paths in flight of the only flow of a host, at each instant at which it had so many packets in flight.
+/// Returns the number of different paths in flight of each host's only flow, at each instant with at least `packets`
+/// packets in flight.
 fn paths_in_flight(scheme: &str, packets: u64) -> Vec<f64> {
     let messages: Vec<_> = (0..16).map(|host| (host, (host + 5) % 16, 8_000_000, 0)).collect();
     let mut spec = spec(leaf_spine(), &messages, scheme);
@@ -121,7 +123,7 @@ fn paths_in_flight(scheme: &str, packets: u64) -> Vec<f64> {
     pairs.filter(|(_, bytes)| bytes.value >= (packets * 4_096) as f64).map(|(paths, _)| paths.value).collect()
 }
 
-/// The mean of the first quarter, and of the last.
+/// Returns the mean of the first quarter and the mean of the last.
 fn first_and_last(values: &[f64]) -> (f64, f64) {
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let quarter = values.len() / 4;
@@ -142,7 +144,7 @@ fn schemes_that_use_paths_again_keep_many_of_them() {
         let (first, last) = first_and_last(&paths_in_flight(scheme, 16));
         assert!(last > 0.8 * first && last > 20.0, "{scheme}: {first:.1}, later {last:.1}");
     }
-    // As printed, UDMP sends every packet on the path of an acknowledgement: lines of descent die out.
+    // The published UDMP sends every packet on the path of an acknowledgement, so paths disappear over time.
     let (first, last) = first_and_last(&paths_in_flight("udmp-published", 16));
     assert!(last < 0.5 * first && last < 6.0, "{first:.1}, later {last:.1}");
 }

@@ -1,4 +1,4 @@
-//! Load balancing in switches where users meet it: schemes that bring it, conflicts, and what it is for.
+//! Load balancing in switches: schemes that require it, conflicts between settings, and its effect.
 
 use crate::support::{Flow, finish, leaf_spine, permutation, spec, with_graph};
 use pathweave_fabric::config::{FaultConfig, Forwarding};
@@ -8,14 +8,14 @@ use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Bytes, Duration, HostId, Rate, Rng, Time};
 use pathweave_workload::{GraphBuilder, NewMessage, Stream};
 
-/// Messages of 200 kB between hosts of different leaves, for 2 ms, at 40 % of the rate of the hosts.
+/// Returns messages of 200 kB between hosts of different leaves, for 2 ms, at 40 % of the rate of the hosts.
 fn traffic() -> Vec<Flow> {
     let mut rng = Rng::for_component(1, "forwarding test", 0);
     let mut flows = Vec::new();
     for src in 0..16 {
         let mut at = 0;
         loop {
-            // 16 us at 100 Gb/s each, so one in 40 us on average.
+            // 16 us at 100 Gb/s each, so one message in 40 us on average.
             at += u64::from(rng.below(80_000));
             if at >= 2_000_000 {
                 break;
@@ -27,7 +27,7 @@ fn traffic() -> Vec<Flow> {
     flows
 }
 
-/// A leaf-spine one of whose links has a tenth of its rate.
+/// Returns a leaf-spine network in which one link has a tenth of its rate.
 fn degraded(scheme: &str) -> SimSpec {
     let mut spec = spec(leaf_spine(), &traffic(), scheme);
     spec.verify = false;
@@ -62,7 +62,8 @@ fn where_paths_differ_balancing_beats_the_hash() {
     }
 }
 
-/// Each host of leaf 0 sends 100 kB to a host of leaf 1 every 200 us, over one connection: its path is one for all.
+/// Returns a workload in which each host of leaf 0 sends 100 kB to a host of leaf 1 every 200 us. Each host uses one
+/// connection, so that hashing picks one path for all its bursts.
 fn bursts(scheme: &str) -> SimSpec {
     let mut builder = GraphBuilder::new(16);
     let group = builder.group("test", None).expect("the first group");
@@ -87,7 +88,8 @@ fn bursts(scheme: &str) -> SimSpec {
 
 #[test]
 fn flowlets_save_a_flow_from_a_bad_hash() {
-    // A connection whose hash is the slow link sends all its bursts there, or else every burst takes its chance.
+    // A connection whose hash selects the slow link sends all its bursts there. With other load balancing each burst
+    // selects anew.
     let slow = |scheme: &str, seed: u64| {
         let mut spec = bursts(scheme);
         spec.seed = seed;
@@ -107,7 +109,7 @@ fn flowlets_save_a_flow_from_a_bad_hash() {
     }
     assert_eq!(worst[0], 40, "all bursts of one");
     assert!((4..25).contains(&worst[1]), "{worst:?}");
-    // CONGA sees what is slow.
+    // CONGA detects slow links.
     let conga: u32 = (1..=5).map(|seed| slow("conga", seed).into_iter().sum::<u32>()).sum();
     let letflow: u32 = (1..=5).map(|seed| slow("letflow", seed).into_iter().sum::<u32>()).sum();
     assert!(conga * 2 < letflow, "{conga} {letflow}");
@@ -141,7 +143,7 @@ fn any_scheme_goes_over_any_switches_but_one_that_needs_others() {
     spec.schemes = vec![scheme("letflow")];
     let text = refusal(&spec);
     assert!(text.contains("\"letflow\"") && text.contains("switch.forwarding.kind is \"wcmp\""), "{text}");
-    // The kind that the scheme needs may be said.
+    // The kind that the scheme requires may also be set explicitly.
     spec.switch.forwarding.kind = Some(Forwarding::LetFlow);
     finish(&spec);
 }
@@ -151,7 +153,7 @@ fn groups_share_one_fabric() {
     let mut spec = spec(leaf_spine(), &permutation(16, 100_000), "conga");
     let more = pathweave_policy::find_scheme("ecmp").expect("a scheme");
     spec.schemes.push(NamedScheme { name: "ecmp".into(), scheme: (more.make)() });
-    // A scheme that no group uses asks for nothing.
+    // A scheme that no group uses imposes no requirement.
     finish(&spec);
     spec.groups.push(GroupSpec::new(1));
     let text = refusal(&spec);

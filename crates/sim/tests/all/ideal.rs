@@ -1,4 +1,4 @@
-//! A flow alone on the network takes exactly as long as it must.
+//! A flow alone on the network takes exactly the ideal time.
 
 use crate::support::{back_to_back, fat_tree, finish, leaf_spine, spec, star};
 use pathweave_sim::Verb::{self, Send, Write};
@@ -6,7 +6,7 @@ use pathweave_topo::Topology;
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_wire::Framing::{self, Ns3, Pathweave, Rocev2};
 
-/// (measured, what the crate computes as ideal), picoseconds.
+/// Returns the measured and the ideal completion time in picoseconds.
 fn fct(topology: Topology, to: u32, size: u64, verb: Verb, framing: Framing, scheme: &str) -> (u64, u64) {
     let mut spec = spec(topology, &[(0, to, size, 0)], scheme);
     spec.host.verb = verb;
@@ -26,11 +26,11 @@ fn by_hand_on_two_hops() {
         (4_096, Write, Rocev2, 2 * 335_520 + 2_000_000),
         // 4097: a second packet of 86 B, 6.88 ns, behind the first on the second hop.
         (4_097, Write, Rocev2, 2 * 335_520 + 6_880 + 2_000_000),
-        // 1 MB: 244 x 4096 + 576. ns-3 counts 48 B on each: 331.52 ns, and 49.92 ns for the last.
+        // 1 MB: 244 x 4096 + 576 B. ns-3 counts 48 B for each header: 331.52 ns, and 49.92 ns for the last.
         (1_000_000, Send, Ns3, 245 * 331_520 + 49_920 + 2_000_000),
         (1_000_000, Write, Ns3, 245 * 331_520 + 49_920 + 2_000_000),
-        // RoCEv2 WRITE: the first has 4194 B (335.52 ns), the others 4178 (334.24), the last 658 (52.64 ns). On the
-        // second hop everything follows the first without a gap.
+        // RoCEv2 WRITE: the first packet has 4194 B (335.52 ns), the others 4178 B (334.24 ns), the last 658 B (52.64
+        // ns). On the second hop all packets follow the first without a gap.
         (1_000_000, Write, Rocev2, 2 * 335_520 + 243 * 334_240 + 52_640 + 2_000_000),
     ] {
         let case = format!("{size} B as {verb:?} in {framing:?}");
@@ -40,7 +40,7 @@ fn by_hand_on_two_hops() {
 
 #[test]
 fn by_hand_on_one_hop() {
-    // No switch: 245 packets of 331.52 ns but the last, and 500 ns of cable.
+    // No switch: 244 packets of 331.52 ns and a last one, and 500 ns of cable.
     let pair = back_to_back(Rate::from_gbps(100), Duration::from_ns(500));
     let expected = 244 * 331_520 + 49_920 + 500_000;
     assert_eq!(fct(pair, 1, 1_000_000, Send, Ns3, "ecmp"), (expected, expected));
@@ -55,7 +55,8 @@ fn by_hand_on_six_hops() {
     // Through five switches: 4194 B six times.
     let expected = 6 * 335_520 + 6_000_000;
     assert_eq!(fct(fat_tree(), 15, 4_096, Write, Rocev2, "ecmp"), (expected, expected));
-    // 1 MB of SEND: 245 x 334.24 ns would be the sender's, five more hops for the last but one, and the last.
+    // 1 MB of SEND: the sender transmits 244 full packets, the last of which needs five more hops, followed by the
+    // short packet.
     let expected = (244 + 5) * 334_240 + 52_640 + 6_000_000;
     assert_eq!(fct(fat_tree(), 15, 1_000_000, Send, Rocev2, "ecmp"), (expected, expected));
 }
@@ -91,7 +92,7 @@ fn no_scheme_beats_the_network_and_none_is_far_from_the_ideal() {
     for scheme in pathweave_policy::schemes() {
         for size in [1, 4_096, 4_097, 8_193, 1_000_000] {
             for verb in [Write, Send] {
-                // `finish` fails if the network is beaten.
+                // `finish` fails if a flow is faster than the lower bound.
                 let (measured, ideal) = fct(fat_tree(), 15, size, verb, Rocev2, scheme.name);
                 assert!(measured < ideal * 2, "{} {size} B: {measured} for {ideal}", scheme.name);
             }

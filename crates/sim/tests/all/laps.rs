@@ -1,4 +1,5 @@
-//! LAPS where paths differ in length: over rails and in a Dragonfly, on the paths the topology means its sources to use.
+//! LAPS with paths of different lengths, in rail networks and in a Dragonfly, on the paths that the topology provides
+//! for sources.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use pathweave_sim::{RouteChoice, SimSpec};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
 use pathweave_units::Duration;
 
-/// 4 clusters of 4 GPUs.
+/// Returns 4 clusters of 4 GPUs.
 fn rails() -> Topology {
     Rail::new(4, 4).build(Path::new(".")).expect("rails")
 }
-/// 5 groups of 2 switches with 2 hosts each.
+/// Returns 5 groups of 2 switches with 2 hosts each.
 fn dragonfly() -> Topology {
     Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")
 }
@@ -32,7 +33,7 @@ fn of_scheme(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     spec
 }
 
-/// With the recovery of the paper, and timers that count the queue.
+/// Uses the recovery of the paper, and timers that include queueing.
 fn by_path_order(mut spec: SimSpec) -> SimSpec {
     spec.schemes[0].scheme.recovery = Recovery::PathOrder {
         window_packets: Some(4_096),
@@ -60,7 +61,8 @@ fn paths_that_differ_cause_no_retransmission_by_their_order_and_few_by_time() {
             let out_of_order: u64 = result.flows.iter().map(|flow| u64::from(flow.ooo_packets)).sum();
             assert!(out_of_order > 100, "packets overtake each other: {out_of_order}");
             assert_eq!(resent(&result), 0);
-            // Time guesses, and messages of few packets end before they have learned from it: 19 % at most here.
+            // Recovery by time is inexact, and messages of few packets end before it has adapted: 19 % of
+            // retransmissions at most here.
             let timed = finish(&spec);
             let sent: u64 = timed.flows.iter().map(|flow| u64::from(flow.sent_packets)).sum();
             assert!(u64::from(resent(&timed)) < sent / 4, "{} of {sent}", resent(&timed));
@@ -76,30 +78,30 @@ fn what_is_lost_is_sent_again_once_by_the_order_on_each_path() {
         let timeouts = |result: &RunResult| result.flows.iter().map(|flow| flow.timeouts).sum::<u32>();
         assert_eq!(timeouts(&finish(&spec)), 0, "by time nothing waits for the timeout");
         let result = finish(&by_path_order(spec));
-        // An acknowledgement that is lost may cost a retransmission of what arrived.
+        // A lost acknowledgement may cause a retransmission of data that arrived.
         let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
         let resent = resent(&result) as usize;
         assert!(lost > 30 && resent <= lost, "{lost} lost, {resent} sent again");
-        // Only what leaves last on a path has to wait for a timer.
+        // Only the last packets on a path have to wait for a timer.
         assert!(timeouts(&result) <= 16, "{} timeouts", timeouts(&result));
     }
 }
 
 #[test]
 fn a_tcp_like_mode_finds_losses_by_sack_on_paths_of_any_length() {
-    // Fat tree: all paths are alike; rails and Dragonfly: they differ.
+    // In the fat tree all paths have equal length; in rail networks and the Dragonfly lengths differ.
     for (topology, hosts) in [(rails(), 16), (dragonfly(), 20), (fat_tree(), 16)] {
         let mut spec = of_scheme("laps-tcp", topology, &permutation(hosts, 8_000_000));
         let whole = finish(&spec);
         assert_eq!(resent(&whole), 0, "nothing is lost");
-        // Without PFC, a packet in a thousand lost on every link.
+        // PFC is off, and every link loses one packet in a thousand.
         spec = lossy(spec);
         impair(&mut spec, 1e-3, false);
         let result = finish(&spec);
         let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
         let timeouts: u32 = result.flows.iter().map(|flow| flow.timeouts).sum();
         assert!(lost > 20 && resent(&result) > 0, "{lost} lost, {} sent again", resent(&result));
-        // The selective part of answers shows most losses; the rest is the end of a message.
+        // Selective acknowledgements reveal most losses. The rest are at the end of a message.
         assert!((timeouts as usize) < lost, "{timeouts} timeouts for {lost} losses");
     }
 }
@@ -108,7 +110,7 @@ fn a_tcp_like_mode_finds_losses_by_sack_on_paths_of_any_length() {
 fn an_incast_ends_close_to_what_the_receivers_link_takes() {
     let senders = 15;
     let result = finish(&laps(rails(), &incast(16, 4_000_000)));
-    // 200 Gb/s, payload alone, over two links, of which one runs dry now and then.
+    // 200 Gb/s of payload over two links, of which one is idle at times.
     let bound = senders * 4_000_000 * 40;
     let took = last_finish(&result);
     assert!(took >= bound && took < bound * 125 / 100, "{took} ps, {bound} ps at least");
@@ -146,6 +148,6 @@ fn a_dead_rail_is_left_and_what_was_on_it_is_sent_again() {
         .filter(|event| event.kind == EventKind::Drop && event.reason == Some(DropReason::LinkDown))
         .count();
     assert!(lost > 0 && resent(&result) > 0, "{lost} packets lost on the dead link");
-    // Nobody waits for a timer of 8 ms.
+    // No flow waits for a timer of 8 ms.
     assert!(last_finish(&result) < Duration::from_ms(5).as_ps(), "{}", last_finish(&result));
 }

@@ -1,4 +1,4 @@
-//! Switches that choose among the next hops of all explicit paths of a packet's hosts, detours included.
+//! Switches that choose among the next hops of all explicit paths of a packet's pair of hosts, detours included.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
 use pathweave_topo::{Build, Dragonfly, LinkId, PathSetConfig, PathSets, Rail, Topology, Wanted};
 use pathweave_units::Duration;
 
-/// 4 clusters of 4 GPUs.
+/// Returns 4 clusters of 4 GPUs.
 fn rails() -> Topology {
     Rail::new(4, 4).build(Path::new(".")).expect("rails")
 }
@@ -23,7 +23,7 @@ fn by_next_hops(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     spec
 }
 
-/// Bytes that links of these names have carried.
+/// Returns the bytes that links between nodes of these name prefixes have carried.
 fn carried(result: &RunResult, from: &str, to: &str) -> u64 {
     let matches =
         |name: &str| name.split_once('>').is_some_and(|(a, b)| a.starts_with(from) && b.starts_with(to));
@@ -42,15 +42,16 @@ fn every_byte_arrives() {
     }
 }
 
-/// GPU 0 of cluster 0 sends to GPU 0 of cluster 1: over its rail, or over those of its three neighbours. It has two next
-/// hops, its rail's switch and its cluster's: half of the flows each, though three paths of four begin by the latter. That
-/// one has three, its neighbours but the sender: a third of what it gets each.
+/// GPU 0 of cluster 0 sends to GPU 0 of cluster 1, over its own rail or over those of its three neighbours. The GPU
+/// has two next hops, its rail switch and its cluster switch. Each gets half of the flows, although three of four
+/// paths begin with the cluster switch. The cluster switch has three next hops, the neighbours, and each gets a third
+/// of its flows.
 #[test]
 fn a_next_hop_counts_once_however_many_paths_take_it() {
     let flows: Vec<Flow> = (0..600).map(|n| (0, 4, 10_000, n * 4_000)).collect();
     let result = finish(&by_next_hops("ecmp", rails(), &flows));
     let all = carried(&result, "gpu0.0", "rail0") + carried(&result, "gpu0.0", "nvlink0");
-    // What the sender's GPU gets back in acknowledgements it hands to the host.
+    // Acknowledgements that the sender's GPU receives go to its host.
     let share = |from: &str, to: &str, of: u64| carried(&result, from, to) as f64 / of as f64;
     let direct = share("gpu0.0", "rail0", all);
     assert!((0.44..0.56).contains(&direct), "{direct} went over the sender's own rail");
@@ -58,7 +59,7 @@ fn a_next_hop_counts_once_however_many_paths_take_it() {
         let one = share(&format!("gpu0.{neighbour}"), "rail", all);
         assert!((0.11..0.22).contains(&one), "{one} went over rail {neighbour}");
     }
-    // On shortest paths nothing takes a detour.
+    // On shortest paths there are no detours.
     assert_eq!(carried(&finish(&spec(rails(), &flows, "ecmp")), "gpu0.0", "nvlink0"), 0);
 }
 
@@ -86,7 +87,8 @@ fn what_chooses_whole_ways_is_refused() {
     }
 }
 
-/// From one edge to another over b and then c, or over c and then b: who knows next hops only may go to and fro.
+/// The paths lead from one edge switch to another over b and then c, or over c and then b. Switches that know only
+/// next hops may forward a packet back and forth between b and c.
 #[test]
 fn circles_are_found() {
     let text = "hosts = 2\nrate = \"100Gbps\"\ndelay = \"1us\"\n\
@@ -105,7 +107,7 @@ fn circles_are_found() {
     let (from, to, at) = sets(crossed).next_hops_in_a_circle(&topology).expect("b and c");
     let name = |node| topology.node_name(node).into_owned();
     assert_eq!([name(from), name(to), name(at)], ["a", "d", "b"]);
-    // Those of rails and Dragonflies do not.
+    // The paths of rail networks and Dragonflies have no circle.
     for topology in [rails(), Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")] {
         let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All);
         assert_eq!(sets.expect("hosts with one port").next_hops_in_a_circle(&topology), None);

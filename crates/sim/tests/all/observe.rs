@@ -1,4 +1,4 @@
-//! What is recorded of a run: samples over time, events.
+//! Records of a run: samples over time, and events.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,10 +9,10 @@ use pathweave_results::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, 
 use pathweave_sim::{Control, Monitor, ObserveConfig, Simulation, Snapshot};
 use pathweave_units::{Bytes, Duration};
 
-/// Nanoseconds between flows: longer than any sampling below.
+/// Nanoseconds between flows: longer than any sampling interval below.
 const APART: u64 = 1_500_000;
 
-/// Three flows of 1 MB on a star of 16 hosts, 1.5 ms apart: 80 us of traffic each, and nothing in between.
+/// Runs three flows of 1 MB on a star of 16 hosts, 1.5 ms apart: 80 us of traffic each, and none in between.
 fn three_flows(max_samples: u32) -> RunResult {
     let messages: Vec<_> = (0..3).map(|i| (i, i + 8, 1_000_000, u64::from(i) * APART)).collect();
     let mut spec = spec(star(16), &messages, "ecmp");
@@ -21,7 +21,7 @@ fn three_flows(max_samples: u32) -> RunResult {
     play(&spec)
 }
 
-/// By instant, in nanoseconds.
+/// Returns the samples of an entity by instant, in nanoseconds.
 fn of(result: &RunResult, kind: SeriesKind, entity: u32) -> BTreeMap<u64, f64> {
     let chosen = result.series.iter().filter(|s| (s.kind, s.entity) == (kind, entity));
     chosen.map(|s| (s.time_ps / 1_000, s.value)).collect()
@@ -31,12 +31,12 @@ fn of(result: &RunResult, kind: SeriesKind, entity: u32) -> BTreeMap<u64, f64> {
 fn instants_at_which_nothing_moves_are_instants() {
     let result = three_flows(10_000);
     let instants: Vec<u64> = of(&result, SeriesKind::Interval, 0).into_keys().collect();
-    // 3.08 ms in steps of 5 us, every one of them.
+    // 3.08 ms in steps of 5 us, without a gap.
     assert!(instants.len() > 610, "{}", instants.len());
     assert!(instants.iter().zip(1..).all(|(&at, n)| at == n * 5_000));
     let received = of(&result, SeriesKind::HostRateBps, 8);
     assert!(received.keys().all(|&at| at < 100_000), "{received:?}");
-    // A flow that is not under way has no sample; one that is has them without a gap.
+    // A flow has samples only while it is in progress, and then without a gap.
     let inflight = of(&result, SeriesKind::InflightBytes, 1);
     assert!(inflight.keys().all(|&at| (APART..APART + 100_000).contains(&at)), "{inflight:?}");
     assert!(inflight.len() > 15);
@@ -52,7 +52,7 @@ fn fewer_samples_say_the_same_in_the_mean() {
         let end = *spans.keys().next_back().unwrap();
         let each = *spans.values().next().unwrap();
         assert!(spans.values().all(|&span| span == each), "equally far apart: {spans:?}");
-        // A packet counts where its transmission begins, and a link cannot be busier than always.
+        // A packet counts at the start of its transmission, and the utilisation of a link is at most 1.
         for (kind, off) in [(SeriesKind::HostRateBps, 1e-9), (SeriesKind::LinkUtilisation, 0.01)] {
             for entity in 0..32 {
                 let carried = |result: &RunResult| -> f64 {
@@ -65,7 +65,7 @@ fn fewer_samples_say_the_same_in_the_mean() {
                 assert!(close, "{max_samples}: {kind} of {entity}: {coarse}, really {fine}");
             }
         }
-        // Shares of what arrived add up at every instant at which anything did.
+        // Shares of arrived packets sum to 1 at every instant at which any arrived.
         for flow in 0..3 {
             let shares = of(&coarse, SeriesKind::PathShare, flow);
             assert!(shares.values().all(|share| (share - 1.0).abs() < 1e-9), "{shares:?}");
@@ -73,7 +73,7 @@ fn fewer_samples_say_the_same_in_the_mean() {
     }
 }
 
-/// Events of a kind.
+/// Returns the number of events of a kind.
 fn count(result: &RunResult, kind: EventKind) -> u64 {
     result.events.iter().filter(|event| event.kind == kind).count() as u64
 }
@@ -82,7 +82,8 @@ fn sum(result: &RunResult, of: fn(&FlowRecord) -> u32) -> u64 {
     result.flows.iter().map(|flow| u64::from(of(flow))).sum()
 }
 
-/// An incast into switches that drop, with a fault: what is lost is sent again, some of it after a timeout.
+/// Runs an incast into switches that drop, with a fault: lost packets are retransmitted, some of them after a
+/// timeout.
 fn lossy_incast(scheme: &str, max_events: u32) -> RunResult {
     let mut spec = lossy(spec(leaf_spine(), &incast(16, 300_000), scheme));
     spec.switch.buffer = Bytes::new(400_000);
@@ -126,13 +127,13 @@ fn each_kind_has_a_limit_of_its_own_and_what_is_beyond_it_is_counted() {
         assert_eq!(count(&few, kind) + beyond, count(&all, kind), "{kind}");
         assert_eq!(count(&few, kind), count(&all, kind).min(5), "{kind}");
     }
-    // Where none are wanted, nobody watches for those of hosts.
+    // If no events are recorded, hosts do not report any.
     let none = lossy_incast("rps", 0);
     assert_eq!((none.info.digest, none.events.len()), (all.info.digest, 0));
 }
 
-/// What the documents promise occurs. A loop of switches takes a topology file that makes one, so that reason is left to
-/// the tests of the fabric.
+/// Every event and reason that the documentation lists occurs. A loop of switches requires a topology file, so that
+/// reason is left to the tests of the fabric.
 #[test]
 fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
     let mut runs = vec![lossy_incast("rps", 1_000_000)];
@@ -140,7 +141,7 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
     let mut pausing = spec(leaf_spine(), &incast(16, 300_000), "rps");
     pausing.switch.buffer = Bytes::new(2_000_000);
     runs.push(play(&pausing));
-    // Switches that trim, with room for hardly a header.
+    // Switches that trim, with hardly any room for headers.
     let mut trimming = spec(leaf_spine(), &incast(16, 300_000), "uet-nscc");
     trimming.switch.pfc.enabled = false;
     trimming.switch.trim.enabled = true;
@@ -149,10 +150,10 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
     let mut corrupting = spec(leaf_spine(), &permutation(16, 300_000), "rps");
     impair(&mut corrupting, 0.02, true);
     runs.push(play(&corrupting));
-    // A spine link goes down and comes back; then the only link of a host, with what is on the way to it.
+    // A spine link goes down and recovers; then the only link of a host, with packets on their way to it.
     for link in ["leaf0-spine0", "host5-leaf1"] {
         let mut spec = spec(leaf_spine(), &permutation(16, 300_000), "rps");
-        // Long enough for routing to notice, and for senders to try again.
+        // The outage is long enough for routing to detect it and for senders to retransmit.
         let (at, up_at) = (Duration::from_us(10), Some(Duration::from_us(60_000)));
         spec.host.rto.timeout = Duration::from_us(1_000);
         spec.faults = vec![FaultConfig::LinkDown { link: link.into(), at, up_at }];
@@ -175,12 +176,12 @@ fn an_acknowledgement_ends_a_flow_half_a_round_trip_later() {
     assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));
     assert_eq!(flow.acked_fct_ps(), flow.ideal_acked_ps, "{flow:?}");
     assert_eq!((flow.slowdown(), flow.acked_slowdown()), (Some(1.0), Some(1.0)));
-    // Two cables of 1 us, and an acknowledgement of less than 100 bytes on each at 100 Gb/s.
+    // Two cables of 1 us each, and an acknowledgement of less than 100 bytes on each at 100 Gb/s.
     let back_ps = flow.acked_fct_ps().unwrap() - flow.fct_ps().unwrap();
     assert!((2_000_000..2_016_000).contains(&back_ps), "{back_ps}");
 }
 
-/// How many records have left by the time that somebody looks: most of them, of messages that come one after the other.
+/// Most records leave before the end of a run in which messages follow one another.
 #[test]
 fn records_leave_while_the_run_goes_on() {
     struct Count<'c>(&'c Cell<usize>);
@@ -196,14 +197,14 @@ fn records_leave_while_the_run_goes_on() {
             Control::Continue
         }
     }
-    // 2,000 messages of 100 packets in turn between the hosts at a switch.
+    // 2,000 messages of 100 packets, sent in turn by three hosts at a switch to a fourth.
     let flows: Vec<Flow> = (0..2_000).map(|n| ((n % 3) as u32, 3, 400_000, n * 50_000)).collect();
     let spec = spec(star(4), &flows, "rps");
     let left = Cell::new(0);
     let (mut count, mut look) = (Count(&left), Look(&left, Vec::new()));
     Simulation::new(&spec).expect("a valid spec").recorded_by(Some(&mut count)).run(&mut look);
     assert_eq!(left.get(), 2_000);
-    // The last look is before what is left leaves with the end of the run; chunks are of 16 here.
+    // The last look precedes the records that leave at the end of the run. A chunk has 16 records here.
     let last = look.1.last().expect("it looks at the end");
     assert!(look.1.len() > 4 && look.1.is_sorted() && *last >= 2_000 - 2 * 16, "{:?}", look.1);
     assert!(look.1[look.1.len() / 2] > 500, "{:?}", look.1);

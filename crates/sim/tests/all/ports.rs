@@ -1,4 +1,4 @@
-//! Hosts with several NIC ports: by which of them packets leave.
+//! Hosts with several NIC ports: selection of the port by which packets leave.
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_results::RunResult;
@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Rate};
 
 use crate::support::{all_to_all, play, sourced, spec};
 
-/// Schemes that spread the packets of a message. The last two take some time to find their rate.
+/// Schemes that spread the packets of a message. The last two need some time to find their rate.
 const SPREAD: [&str; 10] = ["rps", "reps", "udmp", "weave", "laps", "uet", "mrc", "erd", "mprdma", "strack"];
 
 fn link(a: u32, b: u32, gbps: u64) -> Link {
@@ -25,15 +25,15 @@ fn switch(name: String, tier: u8) -> Switch {
     Switch { name, tier, group: None }
 }
 
-/// Four hosts with a port of this rate at each of so many planes, which are a switch each: "plane0".
+/// Returns four hosts, each with a port of this rate in each plane. A plane is a single switch, such as "plane0".
 fn planes(count: u32, gbps: u64) -> Topology {
     let switches = (0..count).map(|plane| switch(format!("plane{plane}"), 0)).collect();
     let links = (0..4).flat_map(|host| (0..count).map(move |plane| link(host, 4 + plane, gbps))).collect();
     Topology::new("planes", 4, switches, links).expect("planes")
 }
 
-/// Two servers of four GPUs: an NVSwitch of 1,800 Gb/s each, and a NIC of 200 Gb/s a GPU at a leaf for each two rails, below a
-/// spine.
+/// Returns two servers of four GPUs. Each server has an NVSwitch of 1,800 Gb/s, and each GPU a NIC of 200 Gb/s. A
+/// leaf serves two rails, below a spine.
 fn servers() -> Topology {
     let mut switches: Vec<Switch> = (0..2).map(|server| switch(format!("nvswitch{server}"), 0)).collect();
     switches.extend((0..2).map(|leaf| switch(format!("leaf{leaf}"), 0)));
@@ -46,7 +46,8 @@ fn servers() -> Topology {
     Topology::new("servers", 8, switches, links).expect("two servers")
 }
 
-/// Two hosts at two switches each, which are joined by two more; the ports of one come in another order than those of the other.
+/// Returns two hosts at two switches each, which two more switches connect. The hosts number their ports in different
+/// order.
 fn crossed() -> Topology {
     let switches = ["left", "right", "spine0", "spine1"]
         .map(|name| switch(name.to_owned(), name.starts_with('s').into()));
@@ -56,7 +57,7 @@ fn crossed() -> Topology {
     Topology::new("crossed", 2, switches.into(), links).expect("two switches a host")
 }
 
-/// The same where switches choose routes, and where sources do.
+/// Returns the spec twice: with switches that choose routes, and with sources that choose.
 fn both(spec: SimSpec) -> [(&'static str, SimSpec); 2] {
     [("switches choose", spec.clone()), ("sources choose", sourced(spec))]
 }
@@ -72,7 +73,7 @@ fn down(link: &str, at: Duration) -> FaultConfig {
 
 #[test]
 fn packets_leave_by_ports_that_lead_to_the_receiver() {
-    // Inside a server, to another server on the same leaf and on another one.
+    // Destinations inside a server, on another server at the same leaf, and at another leaf.
     for to in [1, 4, 7] {
         for scheme in SPREAD.into_iter().chain(["ecmp", "dctcp"]) {
             for (who, spec) in both(spec(servers(), &[(0, to, 1_000_000, 0)], scheme)) {
@@ -81,7 +82,7 @@ fn packets_leave_by_ports_that_lead_to_the_receiver() {
                 assert_eq!(flow.dropped_packets, 0, "{scheme} to {to}, {who}: {flow:?}");
                 let slowdown = flow.fct_ps().expect("it finishes") as f64 / flow.ideal_fct_ps as f64;
                 assert!((0.999..1.02).contains(&slowdown), "{scheme} to {to}, {who}: {slowdown}");
-                // 1 MB is 1,024,000 B on the wire with headers: 4.6 us at 1,800 Gb/s, 41 us at 200.
+                // 1 MB is 1,024,000 B on the wire with headers: 4.6 us at 1,800 Gb/s, 41 us at 200 Gb/s.
                 let fastest = if to == 1 { 6.5 } else { 42.0 };
                 assert!(
                     (fastest..1.1 * fastest + 2.0).contains(&last_us(&result)),
@@ -103,8 +104,8 @@ fn several_ports_do_what_one_port_of_their_sum_does() {
             for (count, gbps) in [(2, 200), (8, 50)] {
                 for (who, spec) in both(spec(planes(count, gbps), &flows, scheme)) {
                     let several = last_us(&play(&spec));
-                    // What is sent last waits for a slower port: `pathweave validate law-planes` has messages for which that is
-                    // nothing.
+                    // The last packets wait for a slower port. `pathweave validate law-planes` uses messages for
+                    // which this is negligible.
                     assert!(
                         several < 1.06 * one + 5.0,
                         "{scheme}, {pattern}, {count} ports, {who}: {several} {one}"
@@ -123,7 +124,7 @@ fn a_dead_port_leaves_its_traffic_to_the_others() {
         for (who, mut cut) in both(spec(planes(8, 50), &flows, scheme)) {
             cut.faults.push(down("host0-plane3", Duration::ZERO));
             let result = play(&cut);
-            // Seven of eight ports are left.
+            // Seven of eight ports remain.
             let time = last_us(&result);
             assert!((1.1..1.2).contains(&(time / whole)), "{scheme}, {who}: {time} {whole}");
         }
@@ -139,15 +140,16 @@ fn routing_tells_of_the_dead_port_of_a_peer() {
                 cut.switch.reroute_after = Duration::from_us(50);
                 cut.faults.push(down(link, Duration::from_us(40)));
                 let result = play(&cut);
-                // 170 us with four ports. Until routing tells, a quarter is lost; what is sent again may wait for a timer of some
-                // milliseconds.
+                // 170 us with four ports. Until routing detects the fault, a quarter of the packets is lost.
+                // Retransmissions may wait for a timer of some milliseconds.
                 assert!(last_us(&result) < 12_000.0, "{scheme} {link}, {who}: {:?}", result.flows);
             }
         }
     }
 }
 
-/// Ports that lead to the same switch have other numbers at the other host: answers leave by the port at which their path arrives.
+/// Ports at the same switch have different numbers at the other host. Replies leave by the port at which their path
+/// arrives.
 #[test]
 fn answers_leave_by_the_port_of_their_path() {
     for scheme in SPREAD {

@@ -1,4 +1,4 @@
-//! Flows between data centres, and what the external switches make of them.
+//! Flows between data centres, and the effect of middleboxes at external switches.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use pathweave_wire::Framing;
 
 const SECOND: Duration = Duration::from_ms(1_000);
 
-/// The 32 hosts of the Reflex evaluation, with another delay between the sites.
+/// Returns the 32 hosts of the Reflex evaluation, with a different delay between the sites.
 fn two_sites(wan_us: u64) -> Topology {
     let site = TopologyConfig::LeafSpine(LeafSpine::new(4, 4, 4));
     let config = CrossDc { wan_delay: Duration::from_us(wan_us), ..CrossDc::new(site, 2) };
     config.build(Path::new(".")).expect("two leaf-spines")
 }
 
-/// Packets of 1,048 bytes, acknowledgements of 60, no marking.
+/// Returns a run with packets of 1,048 bytes, acknowledgements of 60 bytes, and no marking.
 fn across(wan_us: u64, flows: &[Flow], scheme: &str, external: ExternalConfig) -> SimSpec {
     let mut spec = spec(two_sites(wan_us), flows, scheme);
     spec.host.mtu = Bytes::new(1_000);
@@ -49,21 +49,21 @@ fn total(result: &RunResult, of: impl Fn(&MiddleboxTotals) -> u64) -> u64 {
     result.middleboxes.iter().map(of).sum()
 }
 
-/// Every host to one of the other site, and every host to its neighbour.
+/// Returns flows from every host to one of the other site, and from every host to one of its own site.
 fn mixed(bytes: u64) -> Vec<Flow> {
     let across = (0..32).map(|host| (host, (host + 16) % 32, bytes, 0));
     across.chain((0..32).map(|host| (host, host / 16 * 16 + (host + 5) % 16, bytes, 1_000))).collect()
 }
 
-/// Hosts 16 to 31, each to host 0: an incast from another site.
+/// Returns flows from hosts 16 to 31, each to host 0: an incast from another site.
 fn far_incast(bytes: u64) -> Vec<Flow> {
     (16..32).map(|host| (host, 0, bytes, 0)).collect()
 }
 
 #[test]
 fn a_middlebox_that_does_nothing_is_a_plain_switch() {
-    // One that never finds anything hot and one that never finds anyone congested, under pauses and a cut link. The
-    // second rewrites stamps, so a scheme that does not look at them.
+    // An NSF that never finds a hot link and an NDT that never finds congestion, under pauses and a cut link. The NDT
+    // rewrites timestamps, so it is tested with a scheme that ignores them.
     let idle_nsf = nsf(NsfConfig { threshold: Some(SECOND), ..NsfConfig::default() });
     let idle_ndt = ndt(NdtConfig { threshold: Some(SECOND), ..NdtConfig::default() });
     for (scheme, external) in [("timely", idle_nsf), ("ecmp", idle_ndt)] {
@@ -99,16 +99,16 @@ fn what_stays_inside_never_meets_it() {
     assert!(boxed.middleboxes.iter().all(|at| at.nsf_data_packets + at.ndt_data_packets == 0));
 }
 
-/// One packet from site 0 to site 1, and what was counted.
+/// Runs one packet from site 0 to site 1.
 fn one_packet(wan_us: u64, external: ExternalConfig) -> RunResult {
     finish(&across(wan_us, &[(0, 16, 1_000, 0)], "reflex-timely", external))
 }
 
 #[test]
 fn delays_near_the_ends_do_not_depend_on_the_wan() {
-    // To the edge: three links of 1 us, 1,048 bytes at 100 Gb/s each.
+    // To the external switch: three links of 1 us, 1,048 bytes at 100 Gb/s each.
     let to_edge = Duration::from_ps(3 * (1_000_000 + 83_840));
-    // From the other edge to the receiver and back: the same, and three times 60 bytes.
+    // From the other external switch to the receiver and back: the same, and three times 60 bytes.
     let and_back = to_edge + Duration::from_ps(3 * (1_000_000 + 4_800));
     let less = |span: Duration| Duration::from_ps(span.as_ps() - 1);
     for wan_us in [500, 5_000] {
@@ -130,7 +130,7 @@ fn delays_near_the_ends_do_not_depend_on_the_wan() {
 
 #[test]
 fn a_far_incast_is_kept_aside_in_order_and_without_loss() {
-    // Beside an incast from near: the receiver's link is contended.
+    // Together with an incast from the same site, so that the receiver's link is contended.
     let mut flows = far_incast(2_000_000);
     flows.extend((4..8).map(|host| (host, 0, 2_000_000, 400_000)));
     for guards in [OrderGuards::Both, OrderGuards::Recovery, OrderGuards::Off] {
@@ -151,7 +151,8 @@ fn a_far_incast_is_kept_aside_in_order_and_without_loss() {
     }
 }
 
-/// SLEEK takes its answered probe for proof that the data before it has arrived: a probe waits where its flow does.
+/// SLEEK takes the answer to a probe as proof that the data before it has arrived, so the probe must wait where its
+/// flow waits.
 #[test]
 fn a_probe_of_loss_recovery_does_not_overtake_what_is_kept_aside() {
     let mut spec = across(100, &far_incast(200_000), "dctcp", ndt(NdtConfig::default()));
@@ -191,7 +192,7 @@ fn a_link_of_the_edge_that_fails_takes_what_is_kept_aside_with_it() {
 
 #[test]
 fn nobody_stays_slowed_down_once_the_edge_is_idle() {
-    // Sixteen flows leave at once over four links; one of them is long.
+    // Sixteen flows start at once over four links. One of them is long.
     let mut flows: Vec<Flow> = (1..16).map(|host| (host, host + 16, 1_500_000, 0)).collect();
     flows.push((0, 16, 40_000_000, 0));
     let slowdown = |mode| {

@@ -1,5 +1,5 @@
-//! Every scheme under every load: all flows end, every byte is placed exactly once (the runner's ledger), nothing
-//! impossible is reported.
+//! Every scheme under every load: all flows end, every byte is placed exactly once (checked by the runner's ledger),
+//! and no impossible value is reported.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn permutation_on_a_lossless_fabric() {
         let resent: u32 = result.flows.iter().map(|f| f.retransmitted_packets).sum();
         let timeouts: u32 = result.flows.iter().map(|f| f.timeouts).sum();
         assert_eq!(timeouts, 0, "{name}");
-        // Go-back-N sends again only what was lost, and nothing is.
+        // Go-back-N retransmits only lost packets, and none is lost.
         assert!(resent == 0 || name == "per-message", "{name} sent {resent} packets again");
     }
 }
@@ -62,14 +62,14 @@ fn incast_on_a_lossless_fabric() {
 
 #[test]
 fn incast_that_pauses() {
-    // A buffer small enough that the senders are paused.
+    // The buffer is small enough to pause the senders.
     let results = every_scheme(&incast(16, 500_000), |spec| {
         spec.switch.buffer = Bytes::from_kb(900);
         spec.switch.ecn.enabled = false;
     });
     for (name, result) in results {
         let pauses: u64 = result.links.iter().map(|l| l.pfc_pauses).sum();
-        // Those that adapt to delay may do without.
+        // Schemes that adapt to delay may cause no pauses.
         assert!(pauses > 0 || name.contains("udmp") || name.contains("mprdma"), "{name}");
     }
 }
@@ -97,7 +97,7 @@ fn incast_where_ports_drop() {
     assert!(worst > Some(100), "{worst:?}");
 }
 
-/// 4 MB to two hosts each way with these loss rates.
+/// Runs a permutation of 100 kB messages with these loss rates.
 fn through_loss(probability: f64, corrupt: bool) {
     let results = every_scheme(&permutation(16, 100_000), |spec| {
         spec.switch.pfc.enabled = false;
@@ -186,7 +186,7 @@ fn slow_links_and_long_links() {
 #[test]
 fn when_all_paths_are_dead_flows_end_with_an_error() {
     for info in pathweave_policy::schemes() {
-        // Host 0's only link fails for good while it sends and receives; routing takes a second to notice.
+        // Host 0's only link fails permanently while the host sends and receives. Routing detects it after a second.
         let mut spec =
             spec(leaf_spine(), &[(0, 5, 1_000_000, 0), (6, 0, 1_000_000, 0), (1, 2, 10_000, 0)], info.name);
         spec.switch.reroute_after = Duration::from_ms(1_000);
@@ -218,10 +218,10 @@ fn who_cannot_be_reached_any_more_is_said_so() {
 
 #[test]
 fn ring_all_reduce_on_one_switch() {
-    // Eight hosts, 800,000 B: 14 steps of 100,000 B around the ring, each waits for the one before. Alone a step takes
-    // 24 x 334.24 ns (the first 1.28 more), 141.92 for the last of 1,696 B padded, once more 334.24 and 1.28 on the
-    // second hop, and 2 us: 10,525,760 ps in all; 14 of them 147.36 us. Acknowledgements share the links: 25 of 86 B a
-    // step, 172 ns at most.
+    // Eight hosts, 800,000 B: 14 steps of 100,000 B around the ring, each of which waits for the one before. A single
+    // step takes 24 x 334.24 ns (the first packet 1.28 ns more), 141.92 ns for the last packet of 1,696 B with
+    // padding, once more 334.24 and 1.28 ns on the second hop, and 2 us: 10,525,760 ps in all. 14 steps take 147.36
+    // us. Acknowledgements share the links: 25 of 86 B in each step, 172 ns at most.
     let traffic = RingAllReduce {
         size: Bytes::new(800_000),
         group_size: None,
@@ -238,8 +238,8 @@ fn ring_all_reduce_on_one_switch() {
         let took = result.jobs[0].finish_ps.expect("the job is done");
         assert_eq!(took, last_finish(&result));
         let step = 25 * 334_240 + 2 * 1_280 + 142_240 + 2_000_000;
-        // Ring steps are short: a window that has to open, and parts of a message on queue pairs that take turns, show.
-        // One message at a time on a context waits for the last one's acknowledgement.
+        // Steps of the ring are short, so window growth and queue pairs that take turns cost visible time. An
+        // end-to-end context waits for the acknowledgement of one message before it sends the next.
         let alone = (info.make)().service == pathweave_policy::Service::EndToEnd;
         let at_line_rate = (info.make)().queue_pairs == 1 && (info.make)().dcqcn().is_some() && !alone;
         let most = if at_line_rate { step + 400_000 } else { step * 3 / 2 };
@@ -266,7 +266,7 @@ fn dcqcn_drops_less_than_line_rate_for_ever() {
 
 #[test]
 fn two_groups_in_two_classes() {
-    // Weights 1 and 3; a sender of each class to one receiver, and both schemes in one run.
+    // Weights 1 and 3, with one sender of each class to one receiver, and both schemes in one run.
     let mut builder = pathweave_workload::GraphBuilder::new(3);
     for (src, name) in [(0, "light"), (1, "heavy")] {
         let group = builder.group(name, None).expect("two groups");
@@ -292,7 +292,8 @@ fn two_groups_in_two_classes() {
         let group = names.iter().position(|n| n == name).expect("declared") as u16;
         result.flows.iter().find(|f| f.group == group).and_then(FlowRecord::fct_ps).expect("finished")
     };
-    // Heavy has 3/4 of the link: 4 MB go by until its 3 MB are through; light needs all 6 MB.
+    // The heavy class has 3/4 of the link, so 4 MB pass until its 3 MB are complete. The light class ends after all 6
+    // MB.
     let (heavy, light) = (fct("heavy") as f64 / 80e6, fct("light") as f64 / 80e6);
     assert!((heavy - 4.1).abs() < 0.15, "{heavy} MB");
     assert!((light - 6.15).abs() < 0.15, "{light} MB");
@@ -319,7 +320,7 @@ fn who_waits_for_completion_begins_with_the_last_acknowledgement() {
     let (a, b, any) = (message(3, 0), message(3, 1), message(1, 3));
     builder.after_moment(early, first, Moment::Delivery).expect("no cycle");
     builder.after_moment(late, first, Moment::Completion).expect("no cycle");
-    // Behind the first of two that are over.
+    // The task waits for the first of two messages that is complete.
     [a, b].iter().for_each(|&on| builder.after_moment(any, on, Moment::Completion).expect("no cycle"));
     builder.needs(any, 1);
     let result = play(&with_graph(star(4), builder.finish().expect("no cycles"), "rps-nocc"));
@@ -338,7 +339,7 @@ fn who_waits_for_completion_begins_with_the_last_acknowledgement() {
 
 #[test]
 fn the_background_lasts_as_long_as_the_foreground() {
-    // Two messages one after the other in the foreground; 4 GiB in their way, which would take a third of a second.
+    // Two messages in sequence in the foreground, and 4 GiB of cross traffic, which would take a third of a second.
     let mut builder = pathweave_workload::GraphBuilder::new(3);
     let foreground = builder.group("ring", None).expect("the first group");
     let background = builder.group("elephant", None).expect("the second");

@@ -1,4 +1,4 @@
-//! LetFlow, CONGA and ConWeave where the switch of the sender chooses among whole paths, detours included.
+//! LetFlow, CONGA and ConWeave at the sender's switch, which chooses among whole paths, detours included.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use pathweave_units::Duration;
 
 const KINDS: [&str; 3] = ["letflow", "conga", "conweave"];
 
-/// 4 clusters of 4 GPUs.
+/// Returns 4 clusters of 4 GPUs.
 fn rails() -> Topology {
     Rail::new(4, 4).build(Path::new(".")).expect("rails")
 }
-/// 5 groups of 2 switches with 2 hosts each.
+/// Returns 5 groups of 2 switches with 2 hosts each.
 fn dragonfly() -> Topology {
     Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")
 }
@@ -32,7 +32,7 @@ fn among_all(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     spec
 }
 
-/// Bytes that links of this kind of name have carried.
+/// Returns the bytes that links between nodes of these name prefixes have carried.
 fn carried(result: &RunResult, from: &str, to: &str) -> u64 {
     let of = |name: &str| name.split('>').map(str::to_owned).collect::<Vec<_>>();
     let matches = |name: &str| matches!(&of(name)[..], [a, b] if a.starts_with(from) && b.starts_with(to));
@@ -52,18 +52,18 @@ fn every_byte_arrives_on_paths_of_any_length() {
 
 #[test]
 fn detours_are_taken_and_the_way_is_followed_to_its_end() {
-    // GPU 0 of cluster 0 to GPU 0 of cluster 1: one path of 4 links over its rail, three of 8 over others and both
-    // clusters' NVLink switches.
+    // GPU 0 of cluster 0 to GPU 0 of cluster 1: one path of 4 links over its rail, three of 8 links over other rails
+    // and the NVLink switches of both clusters.
     let flows: Vec<Flow> = (0..24).map(|n| (0, 4, 20_000, n * 40_000)).collect();
     for kind in KINDS {
         let shortest = finish(&spec(rails(), &flows, kind));
         assert_eq!(carried(&shortest, "nvlink0", "gpu0."), 0, "{kind}");
         let all = finish(&among_all(kind, rails(), &flows));
-        // Acknowledgements that come back by detours leave the switch towards GPU 0 itself.
+        // Acknowledgements that return by detours leave the switch towards GPU 0 itself.
         let detours = carried(&all, "nvlink0", "gpu0.") - carried(&all, "nvlink0", "gpu0.0");
         let direct = carried(&all, "gpu0.0", "rail0");
         assert!(detours > 20_000 && direct > 20_000, "{kind}: {detours} B of detours, {direct} B direct");
-        // What left by a detour came by it.
+        // Packets that leave on a detour also arrive by it.
         assert_eq!(detours, carried(&all, "nvlink1", "gpu1.0"), "{kind}");
     }
 }
@@ -84,12 +84,12 @@ fn a_way_with_a_dead_link_is_left_out_once_routing_knows() {
 #[test]
 fn conweave_changes_its_way_all_the_time_where_it_expects_answers_as_from_a_shortest_one() {
     let reroutes = |reply_after| {
-        // Between GPUs of one index the way over their rail is half as long as the others.
+        // Between GPUs of equal index, the path over their rail is half as long as the others.
         let flows: Vec<Flow> = (0..16).map(|src| (src, (src + 4) % 16, 1_000_000, 0)).collect();
         let mut spec = among_all("conweave", rails(), &flows);
         spec.switch.forwarding.conweave.reply_after = reply_after;
         spec.switch.forwarding.conweave.reply_extra = Duration::from_ns(80);
-        // So little under way that nothing waits anywhere.
+        // With so little traffic in flight, there is no queueing.
         let PolicyConfig::Split(split) = &mut spec.schemes[0].scheme.policy else { panic!("DCQCN") };
         let CcConfig::Dcqcn(dcqcn) = &mut split.cc else { panic!("DCQCN") };
         dcqcn.window = Some(Window::Packets(4));
@@ -110,7 +110,7 @@ fn what_works_hop_by_hop_is_refused() {
     }
 }
 
-/// So that senders near a receiver are not left behind.
+/// The longest path sets the window, so that senders near a receiver get the same share.
 #[test]
 fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
     assert!(!PolicyConfig::Laps(LapsConfig::default()).wants_longest_path());
@@ -132,7 +132,7 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
         packet_bytes: 1_250,
     });
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };
-    // Five packets of 100 ns at all links but the first: 5 * (1 us - 100 ns).
+    // Five packets of 100 ns on all links but the first: 5 * (1 us - 100 ns).
     assert_eq!(laps.fabric_threshold, Duration::from_ns(13_500));
     assert!(!config.wants_longest_path(), "once");
 
@@ -147,6 +147,6 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
     };
     let (fabric, own) = (last(WindowOf::Fabric, Duration::ZERO), last(WindowOf::Paths, Duration::ZERO));
     assert!(fabric < own, "{fabric} and {own} ps");
-    // What hosts are told counts.
+    // A threshold that is configured takes effect.
     assert_ne!(last(WindowOf::Fabric, Duration::from_us(50)), fabric);
 }

@@ -1,4 +1,5 @@
-//! Routes that the source chooses: followed link by link, back on the same links, lost where they are broken.
+//! Routes that the source chooses: packets follow them link by link, acknowledgements return on the same links, and
+//! broken routes lose packets.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +19,7 @@ use pathweave_topo::{
 use pathweave_units::{Bytes, Duration, HostId};
 use pathweave_wire::RouteBytes;
 
-/// All schemes but those that leave the choice to switches.
+/// Returns all schemes but those that leave the choice of routes to switches.
 fn schemes() -> impl Iterator<Item = &'static pathweave_policy::SchemeInfo> {
     pathweave_policy::schemes()
         .iter()
@@ -53,7 +54,7 @@ fn every_scheme_runs_on_explicit_paths() {
     every_scheme(&all_to_all(16, 8_000), |spec| *spec = lossy(spec.clone()));
 }
 
-/// The links that carried packets, one for each direction: from node, to node.
+/// Returns the links that carried packets, one for each direction, as pairs of nodes.
 fn used(spec: &SimSpec) -> BTreeSet<(u32, u32)> {
     let result = finish(spec);
     let used = result.links.iter().filter(|link| link.tx_bytes > 0);
@@ -67,7 +68,7 @@ fn link_of(spec: &SimSpec, (from, to): (u32, u32)) -> LinkId {
 
 #[test]
 fn data_takes_the_links_of_its_path_and_acknowledgements_the_same_links_back() {
-    // One path a queue pair; whichever it draws, its links and no others are used, in both directions.
+    // Each queue pair uses one path. Only the links of the path it draws are used, in both directions.
     let mut seen = BTreeSet::new();
     for seed in 0..20 {
         let spec = SimSpec { seed, ..sourced(spec(fat_tree(), &[(0, 13, 100_000, 0)], "ecmp")) };
@@ -87,7 +88,7 @@ fn data_takes_the_links_of_its_path_and_acknowledgements_the_same_links_back() {
 
 #[test]
 fn routes_take_the_bytes_of_their_headers_on_every_link() {
-    // Three switches on the way, one of which pins it: the spine.
+    // Three switches on the path, one of which pins it: the spine.
     for (counted, header) in [
         (RouteBytes::None, 0),
         (RouteBytes::Anchors, 8 + 4),
@@ -101,7 +102,7 @@ fn routes_take_the_bytes_of_their_headers_on_every_link() {
             let of = |link: &&pathweave_results::LinkTotals| link.from_node == if from_host { 0 } else { 5 };
             result.links.iter().find(of).map(|link| (link.tx_packets, link.tx_bytes)).expect("a link")
         };
-        // 24 full WRITE packets and one of 1,696 bytes; the first has a RETH.
+        // 24 full WRITE packets and one of 1,696 bytes. The first has a RETH.
         let data = 24 * (4_096 + 82) + 1_696 + 82 + 16;
         assert_eq!(links(true), (25, data + 25 * header), "{counted:?}");
         let (answers, bytes) = links(false);
@@ -160,10 +161,10 @@ fn a_broken_path_loses_packets_until_its_sources_are_told() {
             .map(|event| event.time_ps)
             .collect();
         assert!(!lost.is_empty(), "{scheme}: the fault was felt");
-        // What had left its source by then is lost yet, and so are a path's last acknowledgements.
+        // Packets that had already left their source are still lost, and so are the last acknowledgements of a path.
         let told = Duration::from_us(50 + 30 + 12).as_ps();
         let late = lost.iter().filter(|&&at| at > told).count();
-        // Recovery by time asks a few times more what became of those.
+        // Recovery by time sends a few more probes for these.
         assert!(
             late * 10 < lost.len(),
             "{scheme}: {late} of {} packets lost after the sources knew",
@@ -181,7 +182,7 @@ fn paths_that_come_back_are_used_again() {
         at: Duration::from_us(5),
         up_at: Some(Duration::from_us(200)),
     };
-    // All but one path are dead for a while.
+    // All paths but one are down for a while.
     spec.faults = (0..3).map(down).collect();
     let result = finish(&spec);
     let node = |name: &str| spec.topology.node_by_name(name).expect("a node").0;
@@ -189,13 +190,13 @@ fn paths_that_come_back_are_used_again() {
         let ends = (node("leaf0"), node(spine));
         result.links.iter().find(|link| (link.from_node, link.to_node) == ends).expect("a link").tx_bytes
     };
-    // 8 MB take 680 us at 100 Gb/s: 195 us of it over spine 3 alone, the rest over all four.
+    // 8 MB take 680 us at 100 Gb/s: 195 us of them over spine 3 alone, the rest over all four.
     let (alone, other) = (carried("spine3"), carried("spine0"));
     assert!(other > 1_000_000 && alone > other + 1_500_000, "{alone} and {other} bytes");
 }
 
-/// Five switches in a ring; each host sends two switches on, all the same way around, so that every link has to carry
-/// twice what it can.
+/// Five switches in a ring. Each host sends two switches further in the same direction, so that the offered load of
+/// every link is twice its rate.
 fn around_the_ring() -> SimSpec {
     let ring = Torus::new(vec![5]).build(Path::new(".")).expect("a ring");
     let flows: Vec<Flow> = (0..5).map(|host| (host, (host + 2) % 5, 1_000_000, 0)).collect();
@@ -214,7 +215,7 @@ fn a_ring_of_pauses_is_named() {
     for link in ["sw0 -> sw1", "sw1 -> sw2", "sw2 -> sw3", "sw3 -> sw4", "sw4 -> sw0"] {
         assert!(result.info.ended_detail.contains(link), "{}", result.info.ended_detail);
     }
-    // What may drop does not stop.
+    // Without PFC there is no deadlock.
     finish(&lossy(around_the_ring()));
 }
 

@@ -1,4 +1,4 @@
-//! Switches that trim, and what schemes make of it.
+//! Switches that trim, and the reaction of schemes.
 
 use crate::support::{finish, incast, leaf_spine, permutation, play, spec};
 use pathweave_fabric::config::{EcnConfig, SwitchConfig, TrimConfig};
@@ -6,7 +6,8 @@ use pathweave_results::{DropReason, EventKind, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Bytes, Duration};
 
-/// uet-htsim's switches: 43 packets a port at 100 Gb/s, marks from a fifth of that on, certain at four fifths.
+/// Returns uet-htsim's switches: 43 packets for each port at 100 Gb/s, marking from a fifth of this limit, with
+/// certainty at four fifths.
 fn uet_switches() -> SwitchConfig {
     let ecn =
         EcnConfig { kmin: Bytes::new(37_350), kmax: Bytes::new(145_250), pmax: 1.0, ..EcnConfig::default() };
@@ -28,7 +29,7 @@ fn sent_again(result: &RunResult) -> u64 {
     result.flows.iter().map(|flow| u64::from(flow.retransmitted_packets)).sum()
 }
 
-/// Whatever is trimmed is told of and sent again, once; nothing else is lost, and nobody waits for a timer.
+/// Trimmed packets are reported and retransmitted once. No other packets are lost, and no flow waits for a timer.
 #[test]
 fn an_incast_loses_payloads_and_no_time() {
     let result = finish(&trimming(&incast(16, 1_000_000)));
@@ -37,7 +38,7 @@ fn an_incast_loses_payloads_and_no_time() {
     let again = sent_again(&result);
     assert!((trims(&result)..=trims(&result) * 51 / 50).contains(&again), "{again} of {}", trims(&result));
     assert_eq!(result.flows.iter().map(|flow| flow.timeouts).sum::<u32>(), 0);
-    // 15 MB over 100 Gb/s take 1.2 ms, and with headers 1.23; the last one is not much later.
+    // 15 MB over 100 Gb/s take 1.2 ms, and 1.23 ms with headers. The last flow ends not much later.
     let done = result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("all are done");
     assert!(Duration::from_ps(done) < Duration::from_us(1_400), "{done}");
 }
@@ -55,14 +56,14 @@ fn headers_that_are_lost_are_found_missing() {
     assert!(lost > 0 && sent_again(&result) >= trims(&result));
 }
 
-/// One window fits the buffer: with and without trimming the same happens.
+/// One window fits the buffer, so trimming makes no difference.
 #[test]
 fn where_nothing_is_trimmed_nothing_differs() {
     let mut with = trimming(&[(0, 9, 3_000_000, 0)]);
     let mut without = with.clone();
     without.switch.trim.enabled = false;
     for spec in [&mut with, &mut without] {
-        // The target depends on trimming.
+        // The target depends on trimming, so it is set explicitly.
         spec.schemes[0].scheme.acks.every_bytes = Some(Bytes::new(16_384));
         let pathweave_policy::PolicyConfig::Split(split) = &mut spec.schemes[0].scheme.policy else {
             panic!("a window and a picker")
@@ -75,7 +76,8 @@ fn where_nothing_is_trimmed_nothing_differs() {
     assert_eq!(with.info.digest, without.info.digest);
 }
 
-/// An acknowledgement for four packets, or where the sender waits for one: fewer than packets.
+/// The receiver acknowledges every fourth packet, or whenever the sender waits for an acknowledgement: fewer
+/// acknowledgements than packets.
 #[test]
 fn acknowledgements_are_by_bytes() {
     let result = finish(&trimming(&permutation(16, 2_000_000)));

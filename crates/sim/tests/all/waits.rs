@@ -1,4 +1,4 @@
-//! What flows spend their time on, and which faults there were: beside what must be so by hand.
+//! Attribution of the time of flows, and records of faults, compared with values calculated by hand.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ fn sampled(mut spec: SimSpec) -> SimSpec {
     spec
 }
 
-/// The link between two nodes.
+/// Returns the link between two nodes.
 fn link(result: &RunResult, from: u32, to: u32) -> u32 {
     result.links.iter().find(|link| (link.from_node, link.to_node) == (from, to)).expect("a link").link
 }
@@ -24,8 +24,9 @@ fn by_flow(result: &RunResult) -> BTreeMap<u32, Vec<WaitRecord>> {
     flows
 }
 
-/// Eight hosts send 500 KB each to host 0: its link takes 331 us for all, of which each flow needs 41 by itself. Without
-/// congestion control all is sent in that time, so flows spend most of theirs in front of that link.
+/// Eight hosts send 500 KB each to host 0, whose link takes 331 us for all. Each flow alone would need 41 us. Without
+/// congestion control everything is sent within that time, so flows spend most of their time in the queue of that
+/// link.
 #[test]
 fn the_time_of_an_incast_goes_to_the_link_of_the_receiver() {
     let result = play(&sampled(spec(star(9), &incast(9, 500_000), "rps-nocc")));
@@ -50,7 +51,7 @@ fn the_time_of_an_incast_goes_to_the_link_of_the_receiver() {
     assert!(there * 2 > all, "{there} of {all}");
 }
 
-/// One flow alone spends its time on sending and on links.
+/// A flow alone spends its time on sending and on links.
 #[test]
 fn a_flow_alone_waits_for_its_own_link() {
     let result = play(&sampled(spec(star(4), &[(1, 2, 1_000_000, 0)], "weave")));
@@ -64,7 +65,7 @@ fn a_flow_alone_waits_for_its_own_link() {
     }
 }
 
-/// The same records whoever runs it: three threads, and three ranks.
+/// The records do not depend on the division into three threads or three ranks.
 #[test]
 fn waits_do_not_depend_on_threads() {
     let mut one = sampled(spec(star(9), &incast(9, 200_000), "rps"));
@@ -74,7 +75,7 @@ fn waits_do_not_depend_on_threads() {
     assert!(!alone.is_empty());
 }
 
-/// A fault is on its link, and a slow link is busy for longer with the same bytes: 1 MB at 10 Gb/s is 0.8 ms.
+/// A fault is recorded on its link. A slow link is busy for longer with the same bytes: 1 MB at 10 Gb/s takes 0.8 ms.
 #[test]
 fn faults_have_their_link_and_links_are_busy_at_the_rate_in_force() {
     let mut slow = sampled(spec(star(4), &[(1, 2, 1_000_000, 0)], "ecmp"));
@@ -84,7 +85,7 @@ fn faults_have_their_link_and_links_are_busy_at_the_rate_in_force() {
         rate: Rate::from_gbps(10),
         until: Some(Duration::from_ms(2)),
     });
-    // Keeps the run going until the link is whole again.
+    // A second message keeps the run going until the link has recovered.
     let later = spec(star(4), &[(1, 2, 1_000_000, 0), (0, 3, 1_000, 2_100_000)], "ecmp");
     slow.graph = later.graph;
     slow.topology = later.topology;

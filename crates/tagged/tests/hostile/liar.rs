@@ -1,5 +1,5 @@
-//! A peer that knows the messages and keeps no rule, beside an application that goes on as usual. Whatever it says,
-//! nothing panics, memory stays within its bounds, and each operation ends once.
+//! Peer that knows the message formats and follows no rule, beside an application that operates normally. For any
+//! input nothing panics, memory stays within its bounds, and each operation ends once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,7 +8,7 @@ use pathweave_tagged::*;
 const PEER: PeerId = PeerId(3);
 const BUFFER: u64 = 4096;
 
-/// Limits small enough to be reached.
+/// Limits that are small enough to be reached.
 fn config() -> Config {
     Config {
         pool: 64 << 10,
@@ -21,7 +21,7 @@ fn config() -> Config {
     }
 }
 
-/// Memory that checks bounds.
+/// Memory with bounds checks.
 #[derive(Default)]
 struct Ram {
     buffers: BTreeMap<u64, Vec<u8>>,
@@ -63,7 +63,7 @@ impl Memory for Ram {
     }
 }
 
-/// Choices, from bytes of a fuzzer or of a generator; zeros when they are used up.
+/// Source of choices: bytes of a fuzzer or a generator, then zeros.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -84,16 +84,16 @@ struct Liar<'a> {
     choices: Choices<'a>,
     engine: Engine,
     ram: Ram,
-    /// Receives the engine has posted, and the number of the next message.
+    /// Sizes of the receives that the engine has posted, and the number of the next message.
     receives: VecDeque<u32>,
     number: u32,
-    /// Numbers that the engine has said, by the kind of message that they would be right in.
+    /// Numbers that the engine has sent, by the kind of message in which they are valid.
     heard: BTreeMap<u8, Vec<u64>>,
-    /// Regions that the peer has made up.
+    /// Number of regions that the peer has invented.
     told: u64,
     requests: Vec<RequestId>,
     regions: Vec<RegionId>,
-    /// Contexts of operations that have not ended; the next one.
+    /// Contexts of operations that have not ended, and the next context.
     open: BTreeSet<u64>,
     next: u64,
     /// Entries of writes with data that the application has not read.
@@ -152,13 +152,14 @@ impl Liar<'_> {
         assert!(self.engine.room() <= limits.operations);
     }
 
-    /// Remembers what the engine has said that can be answered.
+    /// Records the numbers in the engine's message that an answer can use.
     fn hear(&mut self, bytes: &[u8]) {
         assert!(bytes.len() >= 20);
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let labels = 8 * (usize::from(bytes[2] & 1) + usize::from(bytes[2] >> 1 & 1));
         let said = match bytes[1] {
-            // Announced: finished by its number. A key that is asked for. A region: written to, changed, given up.
+            // Number of an announcement, for FIN; a requested key, for KEY; a region, for NOTIFY, REVOKE's answer and
+            // ATOMIC.
             2 => (3, word(20 + labels)),
             5 => (6, word(20)),
             6 if bytes.len() > 28 => (9, word(28)),
@@ -173,7 +174,7 @@ impl Liar<'_> {
         }
     }
 
-    /// A number: what would be right, small, or any.
+    /// Returns a number: a valid one, a small one, or an arbitrary one.
     fn value(&mut self, kind: u8) -> u64 {
         let heard = self.heard.get(&if kind == 10 { 9 } else { kind });
         let count = heard.map_or(0, Vec::len);
@@ -192,10 +193,10 @@ impl Liar<'_> {
         }
     }
 
-    /// A message that is right but for what is chosen.
+    /// Sends a message that is valid except for some choices.
     fn lie(&mut self) {
         let Some(size) = self.receives.pop_front() else { return };
-        // Mostly what has a chance: who lies all the time is not listened to for long.
+        // Mostly plausible messages, since the engine soon disconnects a peer that breaks rules all the time.
         let kinds: Vec<u8> =
             self.heard.iter().filter(|(_, list)| !list.is_empty()).map(|(k, _)| *k).collect();
         let kind = match self.choices.below(8) {
@@ -229,7 +230,7 @@ impl Liar<'_> {
         bytes.extend(u16::from(grants).to_le_bytes());
         bytes.extend([usage, 0]);
         bytes.extend(if grants == 0 { 0 } else { room }.to_le_bytes());
-        // Words that the kind has, and single bytes after them.
+        // Number of 8-byte words of the kind, and of single bytes after them.
         let labels = usize::from(flags & 1) + usize::from(flags >> 1 & 1);
         let (words, singles) = match kind {
             1 => (labels, 0),
@@ -252,7 +253,7 @@ impl Liar<'_> {
                     self.heard.entry(7).or_default().push(self.told);
                     self.told
                 }
-                // Where memory begins, how much it is, and an atomic that wants no answer.
+                // Start and length of the memory, and an atomic without an answer.
                 (6, 4) | (10, 1 | 2) => self.choices.byte().saturating_sub(200).into(),
                 (6, 5) => 10_000,
                 _ => u64::from(self.choices.byte()) << (self.choices.byte() % 20),
@@ -265,7 +266,7 @@ impl Liar<'_> {
         match kind {
             9 => bytes.extend(u64::from(self.choices.byte()).to_le_bytes()),
             10 => {
-                // A plain one has the number 0.
+                // A plain atomic has the number 0.
                 let asks = bytes[bytes.len() - 8..] != [0; 8];
                 let op = if self.choices.byte() == 0 { 11 } else { self.choices.byte() % 11 };
                 let (of, form) = (self.choices.byte() % 8, u8::from(asks));
@@ -285,13 +286,13 @@ impl Liar<'_> {
         if self.choices.byte() == 254 {
             bytes.push(0);
         }
-        // A transport drops what does not fit; here it is cut.
+        // A transport drops a message that does not fit; here it is truncated.
         bytes.truncate(size as usize);
         self.number += 1;
         self.engine.delivered(PEER, &bytes, &mut self.ram);
     }
 
-    /// Any bytes.
+    /// Sends arbitrary bytes.
     fn babble(&mut self) {
         let Some(size) = self.receives.pop_front() else { return };
         let len = self.choices.below(80).min(size as usize);
@@ -304,7 +305,7 @@ impl Liar<'_> {
         self.next
     }
 
-    /// What an application does meanwhile.
+    /// Performs an operation of the application.
     fn live(&mut self) {
         let context = self.context();
         let piece = Piece::whole(Buffer(self.choices.below(4) as u64), BUFFER);
@@ -314,7 +315,7 @@ impl Liar<'_> {
         let hold = if len <= 500 { Hold::ThisCall } else { Hold::UntilDone };
         let tag = self.choices.byte().into();
         let segments = Segment { key: tag % 4, address: len, len }.into();
-        // An answer may come at once, so the operation counts as posted before.
+        // An answer may come at once, so the operation counts as posted before the call.
         self.open.insert(context);
         let (engine, ram) = (&mut self.engine, &mut self.ram);
         let answer = match self.choices.byte() % 10 {
@@ -400,7 +401,7 @@ impl Liar<'_> {
                 self.engine.notices_read(read, &mut self.ram);
             }
             _ => {
-                // What was posted long ago is taken back now and then.
+                // Occasionally cancels an operation posted long ago.
                 let context = self.choices.word() % self.next.max(1);
                 self.engine.cancel(context);
             }
@@ -421,7 +422,7 @@ impl Liar<'_> {
     }
 }
 
-/// Bytes as choices of the peer and of the application.
+/// Runs the test with `data` as the choices of peer and application.
 #[allow(unreachable_pub)]
 pub fn run(data: &[u8]) {
     let mut ram = Ram::default();
@@ -446,7 +447,7 @@ pub fn run(data: &[u8]) {
     while !liar.choices.0.is_empty() {
         liar.step();
     }
-    // At last the peer is gone: nothing of it stays.
+    // Finally the peer is forgotten, and none of its state may remain.
     liar.engine.forget(PEER, Failure::Reset, &mut liar.ram);
     liar.drain();
     for context in liar.open.clone() {

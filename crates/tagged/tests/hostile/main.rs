@@ -1,4 +1,4 @@
-//! Peers that keep no rule.
+//! Peers that follow no rule.
 
 mod liar;
 
@@ -14,7 +14,7 @@ proptest! {
     }
 }
 
-/// Memory that is not there.
+/// Memory without any bytes.
 struct Nothing;
 
 impl Memory for Nothing {
@@ -53,7 +53,7 @@ fn cuts(engine: &mut Engine) -> Vec<Fault> {
     faults
 }
 
-/// A message by hand: kind, flags, body; number 0, no grant.
+/// Encodes a message by hand from kind, flags and body, with number 0 and no grant.
 fn by_hand(kind: u8, flags: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![WIRE_VERSION, kind, flags, 0];
     bytes.extend([0; 16]);
@@ -112,13 +112,13 @@ fn each_way_to_break_a_rule_costs_the_connection() {
         engine.delivered(PEER, &bytes, &mut Nothing);
         assert_eq!(cuts(&mut engine), [Fault::Violation], "{what}");
     }
-    // The same frame with a question that is allowed is no fault.
+    // The same frame with a permitted question breaks no rule.
     let mut engine = connected();
     engine.delivered(PEER, &by_hand(5, 0, &word(1)), &mut Nothing);
     assert_eq!((cuts(&mut engine), engine.is_up(PEER)), (vec![], true));
 }
 
-/// Who asks and never grants gets no more receives.
+/// A peer that asks questions and never grants receives gets no more grants.
 #[test]
 fn questions_without_receives_for_the_answers_end() {
     let mut engine = connected();

@@ -1,4 +1,5 @@
-//! Random operations of two to four engines, over a transport that delays and dies, against the reference.
+//! Random operations of two to four engines, over a transport with delays and connection losses, compared with the
+//! reference.
 
 #[allow(unreachable_pub)]
 mod reference;
@@ -49,7 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An operation that has not ended.
+/// Send that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct SendState {
     from: usize,
@@ -63,9 +64,9 @@ struct Model {
     sends: BTreeMap<u64, SendState>,
     lengths: BTreeMap<u64, u64>,
     buffers: BTreeMap<(usize, u64), Piece>,
-    /// Pairs whose connection has died at some time.
+    /// Pairs whose connection has been lost at some time.
     dead: BTreeSet<(usize, usize)>,
-    /// The last message of each pair that arrived.
+    /// Last message of each pair that arrived.
     last: BTreeMap<(usize, usize), u64>,
     /// Multi-receives that were released.
     released: BTreeSet<(usize, u64)>,
@@ -230,7 +231,7 @@ impl Model {
         self.look();
     }
 
-    /// Tells the references what has happened, then compares.
+    /// Passes all events to the references, then compares the engines with them.
     fn look(&mut self) {
         for note in core::mem::take(&mut self.world.notes) {
             match note {
@@ -258,7 +259,7 @@ impl Model {
             assert_eq!(engine.unexpected_messages(), reference.unexpected.len() + reference.claimed.len());
             let first = 4 * 2048 * self.count() as u64;
             assert!(engine.pool_bytes() <= self.limits.pool + first);
-            // Messages to oneself that wait are no memory of the engine's unless they are short.
+            // Messages to the endpoint itself that wait use the engine's memory only if they are short.
             let own = self.lengths.len() as u64 * MAX_INJECT;
             assert!(engine.held_bytes() <= self.limits.unexpected_bytes + self.limits.pool + first + own);
         }
@@ -312,7 +313,7 @@ impl Model {
         );
     }
 
-    /// Receives all that is left, then nothing is.
+    /// Receives everything that is left, and checks that nothing remains.
     fn finish(mut self) {
         loop {
             while self.world.step() {
@@ -343,7 +344,7 @@ impl Model {
     }
 }
 
-/// What a node calls another one, or itself.
+/// Returns the identifier by which a node addresses another one, or itself.
 fn name(at: usize, other: usize) -> PeerId {
     if at == other { PeerId::SELF } else { peer(other) }
 }

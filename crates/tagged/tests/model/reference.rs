@@ -1,7 +1,8 @@
-//! Matching as the manual pages have it, in lists: what must come of the order in which headers arrive and calls are made.
+//! Reference for matching according to the manual pages, with plain lists. Its input is the order in which headers
+//! arrive and calls are made.
 use crate::world::Bytes;
 
-/// A message as it arrives.
+/// Message as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     pub from: usize,
@@ -12,17 +13,17 @@ pub struct Message {
     pub bytes: Bytes,
 }
 
-/// A receive as it is posted.
+/// Receive as it is posted.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
     pub context: u64,
     pub from: Option<usize>,
     pub tag: u64,
     pub ignore: u64,
-    /// Bytes that are free, of the whole buffer.
+    /// Free bytes, and size of the whole buffer.
     pub room: u64,
     pub size: u64,
-    /// A multi-receive is over when less is left.
+    /// A multi-receive is released when fewer bytes than this are left.
     pub least: Option<u64>,
 }
 
@@ -32,7 +33,7 @@ impl Posted {
     }
 }
 
-/// What a receive must get.
+/// Expected result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     pub context: u64,
@@ -41,18 +42,18 @@ pub struct Match {
     pub len: u64,
 }
 
-/// One process.
+/// State of one process.
 #[derive(Debug, Default)]
 pub struct Reference {
     pub posted: Vec<Posted>,
     pub unexpected: Vec<Message>,
-    /// By context; `None` is one whose sender has died.
+    /// Claimed messages by context; `None` if the sender has died.
     pub claimed: Vec<(u64, Option<Message>)>,
     pub matches: Vec<Match>,
 }
 
 impl Reference {
-    /// A message: the oldest receive that it fits takes it.
+    /// Handles an arriving message: the oldest receive that matches takes it.
     pub fn arrive(&mut self, message: Message) {
         match self.posted.iter().position(|posted| posted.fits(&message)) {
             Some(at) => self.fill(at, message),
@@ -69,7 +70,7 @@ impl Reference {
             self.posted.remove(at);
         }
     }
-    /// A receive: it takes the oldest message that fits, a multi-receive as many as go in.
+    /// Posts a receive, which takes the oldest matching message; a multi-receive takes as many as fit.
     pub fn post(&mut self, posted: Posted) {
         self.posted.push(posted);
         let is_posted = |posts: &[Posted]| posts.last().is_some_and(|p| p.context == posted.context);
@@ -82,18 +83,18 @@ impl Reference {
     fn find(&self, posted: &Posted) -> Option<usize> {
         self.unexpected.iter().position(|message| posted.fits(message))
     }
-    /// Whether a receive was still there to be cancelled.
+    /// Returns true if there was a receive to cancel.
     pub fn cancel(&mut self, context: u64) -> bool {
         let before = self.posted.len();
         self.posted.retain(|posted| posted.context != context);
         self.posted.len() < before
     }
-    /// What a peek finds.
+    /// Returns the message that a peek finds.
     pub fn peek(&mut self, wanted: &Posted, takes: bool) -> Option<Message> {
         let at = self.find(wanted)?;
         Some(if takes { self.unexpected.remove(at) } else { self.unexpected[at] })
     }
-    /// A peer is gone: what it has only announced is lost.
+    /// Handles the loss of a peer: its announced messages are lost.
     pub fn lose(&mut self, peer: usize) {
         let lost = |m: &Message| m.from == peer && m.bytes == Bytes::Announced;
         self.unexpected.retain(|message| !lost(message));

@@ -1,4 +1,4 @@
-//! The engine above the real transport in bad weather.
+//! Tests of the engine above the real transport, over a network with loss, duplication and reordering.
 
 #[allow(unreachable_pub)]
 mod network;
@@ -46,7 +46,8 @@ fn receive(network: &mut Network, at: usize, from: usize, tag: u64, room: usize,
     network.at(at, |engine, driver| engine.post_receive(receive, driver)).expect("lengths");
 }
 
-/// Messages of all sizes both ways: in order, whole, none without a receive.
+/// Exchanges messages of all sizes in both directions, and checks that they arrive in order and whole and always find
+/// a receive.
 fn exchange(network: &mut Network, count: u64) {
     let sizes = [0, 1, 100, 1024, 2012, 2013, 16_383, 16_384, 16_385, 100_000, 700_000];
     let mut expected = [Vec::new(), Vec::new()];
@@ -54,7 +55,7 @@ fn exchange(network: &mut Network, count: u64) {
         for (at, sent) in expected.iter_mut().enumerate() {
             let len = sizes[network.rng.below(sizes.len() as u32) as usize];
             let bytes = pattern(number + 1000 * at as u64, len);
-            // Half of the receives come before their messages, half behind.
+            // Half of the receives are posted before their messages, half after.
             if number % 2 == 0 {
                 receive(network, 1 - at, at, number, 700_000, number);
             }
@@ -86,7 +87,7 @@ fn exchange(network: &mut Network, count: u64) {
     assert!(network.retransmitted() > 100, "the storm is one: {}", network.retransmitted());
 }
 
-/// Oracles 1 and 2 above the real transport: loss, copies, another order.
+/// Oracles 1 and 2 above the real transport, with loss, duplication and reordering.
 #[test]
 fn messages_arrive_in_a_storm() {
     for seed in 1..6 {
@@ -95,7 +96,8 @@ fn messages_arrive_in_a_storm() {
     }
 }
 
-/// Oracle 1: 10,000 messages of one tag, 16 paths, packets that overtake each other by 20 of their round trips.
+/// Oracle 1: 10,000 messages of one tag over 16 paths, with packets that overtake each other by up to 20 round-trip
+/// times.
 #[test]
 fn ten_thousand_messages_of_one_tag_arrive_in_the_order_sent() {
     let mut network = Network::new(2, Config::default(), Weather { duplicate: 0.0, ..STORM }, 6);
@@ -118,7 +120,7 @@ fn ten_thousand_messages_of_one_tag_arrive_in_the_order_sent() {
     assert_eq!((network.take_completions(0).len() as u64, network.not_ready()), (count, 0));
 }
 
-/// Two of four paths are cut for half a millisecond, again and again in the first 10 ms.
+/// Some of the four paths are cut for half a millisecond.
 #[test]
 fn messages_arrive_while_paths_are_cut() {
     for paths in 1..4 {
@@ -128,7 +130,7 @@ fn messages_arrive_while_paths_are_cut() {
     }
 }
 
-/// Little room: payload is not taken, messages are announced; all the same.
+/// The receiver has little room for payload, so messages are announced. All arrive.
 #[test]
 fn messages_arrive_where_there_is_little_room() {
     let config = Config { unexpected_bytes: 1000, pool: 16 << 10, chunk: 10_000, ..Config::default() };
@@ -136,7 +138,8 @@ fn messages_arrive_where_there_is_little_room() {
     exchange(&mut network, 60);
 }
 
-/// Oracles 21 to 23: memory of a peer in a storm. A counter that all add to, a write that a read sees.
+/// Oracles 21 to 23: memory of a peer under loss and reordering. All hosts add to one counter, and a read sees a
+/// write.
 #[test]
 fn memory_of_a_peer_is_exact_in_a_storm() {
     let mut network = Network::new(4, Config::default(), STORM, 5);
@@ -204,8 +207,8 @@ fn memory_of_a_peer_is_exact_in_a_storm() {
     assert_eq!(network.not_ready(), 0);
 }
 
-/// Oracle 18: a host dies amid everything: what was asked of it fails, once each, in the time in which the transport gives
-/// up; other peers go on.
+/// Oracle 18: a host dies during transfers. Operations on it fail once each within the transport's retry time, and
+/// other peers continue.
 #[test]
 fn a_host_that_dies_fails_what_was_asked_of_it() {
     for seed in 1..8 {

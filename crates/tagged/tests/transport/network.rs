@@ -1,5 +1,5 @@
-//! Engines above the real endpoints of queue pairs, over channels that lose, repeat and reorder packets, cut paths and hosts
-//! off; in simulated time.
+//! Engines above the real queue pair endpoints, in simulated time. The channels lose, duplicate and reorder packets,
+//! cut paths and stop hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,18 @@ use crate::pair::Fixed;
 
 pub const MTU: u16 = 1_024;
 
-/// What becomes of packets.
+/// Impairments of the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
     pub loss: f64,
     pub duplicate: f64,
-    /// Extra delay, drawn evenly below this.
+    /// Upper bound of the extra delay, which is uniformly distributed.
     pub jitter: Duration,
-    /// From when to when nothing gets through on the first paths, of 4, and how many they are.
+    /// Start and end of an outage of the first paths, of 4, and their number.
     pub cut: Option<(Time, Time, u16)>,
 }
 
-/// What a request to the endpoint was for.
+/// Purpose of a request to the endpoint.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Send { peer: usize, request: tagged::RequestId, staged: u64 },
@@ -35,18 +35,18 @@ enum Work {
     Receive { peer: usize, staged: u64 },
 }
 
-/// What of a host is not its engine: memory, and the endpoint that reads it.
+/// Host without its engine: memory, and the endpoint that reads it.
 pub struct Driver {
     endpoint: Endpoint<Fixed>,
     buffers: BTreeMap<u64, Vec<u8>>,
     next: u64,
     kept: BTreeSet<u64>,
     regions: BTreeSet<u64>,
-    /// Keys to close when what is being answered from them has left.
+    /// Keys to deregister after the responses in progress have left.
     closing: Vec<u64>,
 }
 
-/// A place as the endpoint counts: buffer and offset in one number.
+/// Encodes a piece for the endpoint: buffer and offset in one number.
 fn place(piece: Piece) -> Buffer {
     Buffer(piece.buffer.0 << 32 | piece.offset)
 }
@@ -60,7 +60,7 @@ impl Driver {
     pub fn bytes(&self, piece: Piece) -> &[u8] {
         &self.buffers[&piece.buffer.0][piece.offset as usize..][..piece.len as usize]
     }
-    /// Nothing is left of what was lent for a while.
+    /// Returns true if no kept buffer and no registered region is left.
     pub fn is_clean(&self) -> bool {
         self.kept.is_empty() && self.regions.is_empty()
     }
@@ -85,7 +85,7 @@ impl Memory for Driver {
         Some(copy)
     }
     fn release(&mut self, buffer: tagged::Buffer) {
-        // Its bytes stay: the endpoint may send them again.
+        // The bytes stay, because the endpoint may retransmit them.
         assert!(self.kept.remove(&buffer.0), "released once");
     }
     fn register(&mut self, piece: Piece, access: tagged::Access, _: Option<PeerId>) -> Option<Remote> {
@@ -121,7 +121,7 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// Hosts of 100 Gb/s, a microsecond from each other, four paths between any two unless told otherwise.
+/// Hosts with 100 Gb/s and a delay of one microsecond, with four paths between any two by default.
 pub struct Network {
     pub paths: u16,
     pub now: Time,
@@ -169,7 +169,7 @@ impl Network {
         }
     }
 
-    /// A call of an engine, and what follows from it.
+    /// Calls an engine and executes the resulting actions.
     pub fn at<T>(&mut self, at: usize, call: impl FnOnce(&mut Engine, &mut Driver) -> T) -> T {
         let host = &mut self.hosts[at];
         let result = call(&mut host.engine, &mut host.driver);
@@ -231,7 +231,7 @@ impl Network {
         let host = &mut self.hosts[at];
         let wr_id = host.note(work);
         let request = WorkRequest { wr_id, op, local: place(local), len: local.len };
-        // Where the queue pair has failed an event says so.
+        // If the queue pair has failed, an event reports it.
         if let Some(qp) = host.qps.get(&(peer.0 as usize)) {
             let _ = host.driver.endpoint.post(self.now, *qp, request);
         }
@@ -244,7 +244,7 @@ impl Network {
         }
     }
 
-    /// Connections are made at once, if both live.
+    /// Establishes a connection at once, if both hosts are alive.
     fn dial(&mut self, from: usize, to: usize) {
         if self.hosts[from].engine.is_up(PeerId(to as u32)) {
             return;
@@ -266,7 +266,7 @@ impl Network {
             config.rto.timeout = Duration::from_us(60);
             config.rto.max_timeout = Duration::from_us(500);
             config.rnr.delay = Duration::from_us(20);
-            // As devices have it: the next READ comes as soon as an answer is there, before its acknowledgement.
+            // As on devices: the next READ may arrive as soon as the response has, before its acknowledgement.
             config.max_reads_in = 128;
             let host = &mut self.hosts[at];
             let qp = host.driver.endpoint.create_qp(self.now, config);
@@ -285,7 +285,7 @@ impl Network {
         self.at(at, |engine, driver| engine.peer_down(PeerId(peer as u32), failure, driver));
     }
 
-    /// A host stops.
+    /// Stops a host.
     pub fn kill(&mut self, at: usize) {
         self.hosts[at].dead = true;
     }
@@ -333,7 +333,7 @@ impl Network {
         }
     }
 
-    /// All that can happen now; the endpoints' packets leave.
+    /// Handles everything that is due now, and sends the endpoints' packets.
     fn drain(&mut self) {
         loop {
             let mut quiet = true;
@@ -390,7 +390,7 @@ impl Network {
         host.driver.endpoint.assert_invariants();
     }
 
-    /// Goes to the next instant something happens. False if nothing ever will.
+    /// Advances to the next event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         self.drain();
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
@@ -421,7 +421,7 @@ impl Network {
         true
     }
 
-    /// Until nothing happens any more.
+    /// Runs until no event is left.
     pub fn run(&mut self, limit: Duration) {
         let end = self.now + limit;
         while self.step() {
@@ -432,11 +432,11 @@ impl Network {
     pub fn take_completions(&mut self, at: usize) -> Vec<tagged::Completion> {
         core::mem::take(&mut self.hosts[at].completions)
     }
-    /// Packets sent again, of all hosts.
+    /// Returns the number of packets retransmitted by all hosts.
     pub fn retransmitted(&self) -> u64 {
         self.hosts.iter().map(|host| host.driver.endpoint.counters().retransmitted).sum()
     }
-    /// Packets of messages that found no receive, of all hosts.
+    /// Returns the number of packets dropped by all hosts because a message found no receive.
     pub fn not_ready(&self) -> u64 {
         self.hosts.iter().map(|host| host.driver.endpoint.counters().rnr_drops).sum()
     }

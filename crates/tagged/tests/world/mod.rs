@@ -1,5 +1,5 @@
-//! Engines joined by a transport in memory that delays, and interleaves peers, but keeps each queue pair's order; with the
-//! checks that a transport and an application would make.
+//! Engines connected by an in-memory transport that delays requests and interleaves peers, but preserves the order of
+//! each queue pair. It performs the checks that a transport and an application would.
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,17 +10,17 @@ pub fn peer(index: usize) -> PeerId {
     PeerId(index as u32)
 }
 
-/// The memory of one process.
+/// Memory of one process.
 #[derive(Default)]
 pub struct Ram {
     buffers: BTreeMap<u64, Vec<u8>>,
     next: u64,
     kept: BTreeSet<u64>,
-    /// By rkey: piece, and what others may do.
+    /// Registered pieces and their access rights, by rkey.
     regions: BTreeMap<u64, (Piece, Access)>,
 }
 
-/// Addresses begin here, so that none is taken for an offset.
+/// First address, large enough not to be mistaken for an offset.
 const ADDRESS: u64 = 1 << 40;
 
 impl Ram {
@@ -86,9 +86,9 @@ impl Memory for Ram {
     }
 }
 
-/// A request on its way.
+/// Request in flight.
 enum Item {
-    /// A long payload is read from the application's memory as late as can be.
+    /// A long payload is read from the application's memory as late as possible.
     Send {
         bytes: Vec<u8>,
         late: Piece,
@@ -106,7 +106,7 @@ enum Item {
     },
 }
 
-/// What completes at the requester, in order.
+/// Pending completion at the requester, in order.
 enum Done {
     Request(RequestId),
     Read { remote: Remote, into: Piece, request: RequestId },
@@ -115,16 +115,16 @@ enum Done {
 /// One end of a connection.
 #[derive(Default)]
 struct End {
-    /// Number of the connection; both ends of one have the same.
+    /// Number of the connection, the same at both ends.
     connection: u64,
-    /// Requests under way to the other end, then what comes back of them.
+    /// Requests in flight to the other end, then their pending completions.
     requests: VecDeque<Item>,
     done: VecDeque<Done>,
-    /// Sizes of receives posted here.
+    /// Sizes of the receives posted here.
     receives: VecDeque<u32>,
 }
 
-/// A process: engine, memory, connections.
+/// One process: engine, memory and connections.
 pub struct Node {
     pub engine: Engine,
     pub ram: Ram,
@@ -132,28 +132,28 @@ pub struct Node {
     dialling: BTreeSet<usize>,
     pub completions: Vec<Completion>,
     pub cut: Vec<(PeerId, Fault)>,
-    /// Chunks of READs and WRITEs asked for; SENDs that were sent.
+    /// Number of READ and WRITE chunks, and of SENDs.
     pub chunks: u64,
     pub sends: u64,
 }
 
-/// What an observer between the engines sees.
+/// Event that an observer between the engines sees.
 #[derive(Clone, Copy, Debug)]
 pub enum Note {
-    /// The header of a message has arrived: with its bytes, or announced.
+    /// The header of a message has arrived, with its bytes or as an announcement.
     Arrived { at: usize, from: usize, bytes: Bytes, tag: u64, data: u64 },
     /// A connection has ended.
     Lost { at: usize, peer: usize },
 }
 
-/// Whether a message brought its bytes.
+/// Location of a message's bytes when its header arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
     Here,
     Announced,
 }
 
-/// The note of a tagged message with data.
+/// Returns the note for a tagged message with data.
 fn note(at: usize, from: usize, message: &[u8]) -> Option<Note> {
     let bytes = match message[1..3] {
         [1, flags] if flags & 3 == 3 => Bytes::Here,
@@ -164,7 +164,7 @@ fn note(at: usize, from: usize, message: &[u8]) -> Option<Note> {
     Some(Note::Arrived { at, from, bytes, tag: word(20), data: word(28) })
 }
 
-/// What can happen next.
+/// Event that can occur next.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Connect(usize, usize),
@@ -175,7 +175,7 @@ enum Event {
 pub struct World {
     pub nodes: Vec<Node>,
     connections: u64,
-    /// Peers' ends of connections that were killed, not told yet.
+    /// Remote ends of killed connections that have not been informed yet.
     dying: VecDeque<(usize, usize, Failure)>,
     state: u64,
     pub deaf: BTreeSet<usize>,
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// A number below `limit`; xorshift64*.
+    /// Returns a number below `limit` (xorshift64*).
     pub fn below(&mut self, limit: usize) -> usize {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
@@ -212,7 +212,7 @@ impl World {
         (self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
     }
 
-    /// Carries out what an engine wants, and takes what it tells; after every call.
+    /// Executes an engine's actions and collects its completions. Called after every call of the engine.
     pub fn drain(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         while let Some(action) = node.engine.poll_action() {
@@ -259,7 +259,7 @@ impl World {
         }
     }
 
-    /// A call of one engine, and what follows from it there.
+    /// Calls one engine and executes the resulting actions there.
     pub fn at<T>(&mut self, at: usize, call: impl FnOnce(&mut Engine, &mut Ram) -> T) -> T {
         let node = &mut self.nodes[at];
         let result = call(&mut node.engine, &mut node.ram);
@@ -283,7 +283,7 @@ impl World {
         events
     }
 
-    /// One thing happens; false if there is none.
+    /// Processes one event. Returns false if there is none.
     pub fn step(&mut self) -> bool {
         if !self.dying.is_empty() && self.below(8) == 0 {
             self.bury();
@@ -303,7 +303,7 @@ impl World {
 
     fn bury(&mut self) -> bool {
         let Some((at, other, failure)) = self.dying.pop_front() else { return false };
-        // Unless a new connection has taken its place.
+        // A new connection may have replaced the old one; then nothing is left to do.
         let node = &self.nodes[at];
         let old = node.ends.get(&other).map(|end| end.connection);
         let theirs = self.nodes[other].ends.get(&at).map(|end| end.connection);
@@ -316,7 +316,7 @@ impl World {
 
     fn connect(&mut self, from: usize, to: usize) {
         self.nodes[from].dialling.remove(&to);
-        // Both dial: one connection stays.
+        // If both ends dial, one connection remains.
         self.nodes[to].dialling.remove(&from);
         if self.nodes[from].engine.is_up(peer(to)) {
             return;
@@ -387,7 +387,7 @@ impl World {
         }
     }
 
-    /// The connection between two dies; one end hears of it at once, the other later.
+    /// Kills the connection between two nodes. `a` is informed at once, `b` later.
     pub fn kill(&mut self, a: usize, b: usize, failure: Failure) {
         if self.nodes[a].ends.remove(&b).is_some() {
             self.dying.push_back((b, a, failure));
@@ -400,7 +400,7 @@ impl World {
         self.at(at, |engine, ram| engine.peer_down(peer(other), failure, ram));
     }
 
-    /// Until nothing happens any more.
+    /// Runs until no event is left.
     pub fn run(&mut self) {
         let mut steps = 0u64;
         while self.step() {
@@ -413,13 +413,13 @@ impl World {
         core::mem::take(&mut self.nodes[at].completions)
     }
 
-    // What applications do.
+    // Operations of applications.
 
     pub fn send(&mut self, from: usize, to: usize, tag: u64, payload: Piece, context: u64) {
         let send = message(to, tag, payload, context);
         self.at(from, |engine, ram| engine.post_send(send, ram)).expect("room");
     }
-    /// Sends a short message past the queues, if the engine lets it.
+    /// Sends a short message with `send_now`, if the engine accepts it.
     pub fn send_now(&mut self, from: usize, to: usize, tag: u64, payload: &[u8]) -> bool {
         let len = payload.len() as u64;
         let header = self.at(from, |engine, _| engine.send_now(peer(to), Label::Tagged(tag), len, None));
@@ -453,7 +453,7 @@ impl World {
     }
 }
 
-/// A tagged message of the usual kind.
+/// Returns a tagged message with default settings.
 pub fn message(to: usize, tag: u64, payload: Piece, context: u64) -> Send {
     Send {
         to: peer(to),
@@ -467,7 +467,7 @@ pub fn message(to: usize, tag: u64, payload: Piece, context: u64) -> Send {
     }
 }
 
-/// Bytes that tell which message they are of.
+/// Returns bytes that identify the message they belong to.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (seed.wrapping_mul(31).wrapping_add(i.wrapping_mul(seed | 1)) >> 3) as u8)

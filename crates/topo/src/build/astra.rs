@@ -1,9 +1,10 @@
 //! Import of `network.yml`, the network of ASTRA-sim's analytical backend.
 //!
-//! Four lists with an entry for each dimension of NPUs, that of neighbours first: `topology` (`Ring`, `FullyConnected` or `Switch`),
-//! `npus_count`, `bandwidth` of a link in each direction (GB/s, of 2^30 bytes, as ASTRA-sim computes) and `latency` of a link
-//! (ns). NPU n is host n. ASTRA-sim lets NPUs pass on what is for others; hosts here do not, so each has a switch of its own, whose
-//! link to the host is as fast as all others of the NPU together. Where the only dimension is a switch, hosts are at that.
+//! The file has four lists with an entry for each dimension of NPUs, the innermost first: `topology` (`Ring`,
+//! `FullyConnected` or `Switch`), `npus_count`, `bandwidth` of a link in each direction (GB/s, of 2^30 bytes, as
+//! ASTRA-sim computes) and `latency` of a link (ns). NPU n is host n. In ASTRA-sim, NPUs forward messages for others.
+//! Hosts here do not forward, so each has its own switch, and the link between them is as fast as all other links of
+//! the NPU together. If the only dimension is a switch, hosts are attached directly to it.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ impl Build for AstraNetwork {
     }
 }
 
-/// The file.
+/// Content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -47,7 +48,7 @@ struct File {
     latency: Spanned<Vec<Spanned<f64>>>,
 }
 
-/// The links between NPUs that differ in one dimension alone.
+/// Links between NPUs that differ only in one dimension.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Ring,
@@ -67,7 +68,7 @@ struct Dimension {
 }
 
 impl Dimension {
-    /// Links of an NPU.
+    /// Number of links of an NPU in this dimension.
     fn links_of_npu(&self) -> u64 {
         match self.shape {
             Shape::Ring => u64::from(self.npus.min(3)) - 1,
@@ -80,7 +81,7 @@ impl Dimension {
 /// Bytes in a GB of the file.
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Reads the text of a `network.yml`; `file` is its name in errors.
+/// Parses the text of a `network.yml`. `file` is its name in errors.
 pub fn parse_astra_network(file: &str, text: &str) -> Result<Topology, TopoError> {
     let dimensions = dimensions(file, text)?;
     let refuse = |what| TopoError::File { at: Location { file: file.to_owned(), line: 0, column: 0 }, what };
@@ -98,7 +99,7 @@ pub fn parse_astra_network(file: &str, text: &str) -> Result<Topology, TopoError
         let switch = network.switch("switch".to_owned());
         (0..network.hosts).for_each(|host| network.link(NodeId(host), switch, rate, delay));
     } else {
-        // All of them, so that an NPU can send on all links at once.
+        // Sum of all links, so that an NPU can send on all of them at once.
         let bps = dimensions
             .iter()
             .map(|d| d.rate.as_bps().saturating_mul(d.links_of_npu()))
@@ -135,7 +136,8 @@ impl Network {
         self.links.push(Link { a, b, rate, delay, error_rate: 0.0 });
     }
 
-    /// Links of a dimension whose neighbours are `stride` apart. The switch of NPU n is node `hosts` + n.
+    /// Adds the links of a dimension in which adjacent NPUs have numbers `stride` apart. The switch of NPU n is node
+    /// `hosts` + n.
     fn dimension(&mut self, number: usize, stride: u32, dimension: Dimension) {
         let Dimension { shape, npus, rate, delay } = dimension;
         let firsts = (0..self.hosts).filter(|npu| (npu / stride).is_multiple_of(npus));
@@ -148,7 +150,7 @@ impl Network {
                     (0..npus).for_each(|at| self.link(npu(at), switch, rate, delay));
                 }
                 Shape::Ring => {
-                    // Two NPUs have one link.
+                    // Two NPUs have a single link.
                     let links = if npus == 2 { 1 } else { npus };
                     (0..links).for_each(|at| self.link(npu(at), npu((at + 1) % npus), rate, delay));
                 }

@@ -12,24 +12,27 @@ use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Topology};
 use crate::sites::Sites;
 
-/// Two or more data centres (sites) of any kind. External switches stand on the top switches of each site; those of two
-/// sites are joined by WAN links, every site with every other. Nodes of site i are called "dc{i}.": "dc0.leaf3", and
-/// its external switches "dc0.esw0". Hosts are numbered through, site by site.
+/// Two or more data centres (sites) of any kind. Each external switch is linked to all top switches of its site. WAN
+/// links join the external switches of every pair of sites. Names of nodes in site i begin with "dc{i}.", such as
+/// "dc0.leaf3"; the external switches are "dc0.esw0" and so on. Hosts are numbered consecutively, site by site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CrossDc {
-    /// What is inside each site: a topology of any kind. One for all sites, or one for each.
+    /// Topology inside each site, of any kind. Either one for all sites, or one for each.
     pub site: Vec<TopologyConfig>,
-    /// Number of sites, 2 to 64. Default: as many as there are in `site`.
+    /// Number of sites, 2 to 64. Default: the number of entries in `site`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sites: Option<u32>,
-    /// External switches of each site. The k-th of one site is joined to the k-th of every other.
+    /// Number of external switches of each site. The k-th of one site is joined to the k-th of every other. Default
+    /// 1.
     #[serde(default = "one")]
     pub external_switches: u32,
-    /// Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex, section II-C).
+    /// Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex, section
+    /// II-C).
     #[serde(default = "super::default_rate")]
     pub edge_rate: Rate,
-    /// One-way propagation delay of those links. Default 1 us (Reflex, section II-C).
+    /// One-way propagation delay of the links between top switches and external switches. Default 1 us (Reflex,
+    /// section II-C).
     #[serde(default = "super::default_delay")]
     pub edge_delay: Duration,
     /// Rate of each WAN link. Default 1.6 Tb/s (Reflex, section II-C).
@@ -38,11 +41,12 @@ pub struct CrossDc {
     /// One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
     #[serde(default = "wan_delay")]
     pub wan_delay: Duration,
-    /// Parallel WAN links between two external switches.
+    /// Number of parallel WAN links between two external switches. Default 1.
     #[serde(default = "one")]
     pub wan_links: u32,
-    /// Whether external switches pause each other across the WAN. Default they do not: the headroom of such a link is
-    /// twice its delay at its full rate, 200 MB for the defaults. Their buffers must then take what comes.
+    /// Enables PFC between external switches across the WAN. Default false, because the headroom of such a link is
+    /// twice its delay at its full rate, 200 MB with the defaults. Without PFC the buffers of external switches must
+    /// absorb all bursts.
     #[serde(default)]
     pub wan_pfc: bool,
 }
@@ -54,11 +58,11 @@ fn wan_delay() -> Duration {
     Duration::from_us(500)
 }
 
-/// Keeps pairs of sites, and with them WAN links, in reason.
+/// Largest number of sites. It limits the number of pairs of sites, and so of WAN links.
 const MOST_SITES: u32 = 64;
 
 impl CrossDc {
-    /// `sites` sites that are alike, with the links of the Reflex evaluation between them.
+    /// Creates a network of `sites` equal sites, joined by the links of the Reflex evaluation.
     pub fn new(site: TopologyConfig, sites: u32) -> Self {
         CrossDc {
             site: vec![site],
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn the_network_of_the_reflex_evaluation() {
         let topology = preset("reflex-32");
-        // 2 x (4 leaves + 4 spines + 1); 2 x (16 + 16 + 4) + 1 links.
+        // 2 x (16 hosts + 4 leaves + 4 spines + 1) nodes; 2 x (16 + 16 + 4) + 1 links.
         assert_eq!((topology.hosts(), topology.nodes(), topology.links().len()), (32, 50, 73));
         let sites = topology.sites().unwrap();
         assert_eq!((sites.of_host(HostId(15)), sites.of_host(HostId(16))), (0, 1));
@@ -198,7 +202,7 @@ mod tests {
         let mut paths = PathFinder::new(&topology, &routing);
         let mut pair =
             |a, b| paths.pair(HostId(a), HostId(b), 0).map(|pair| (pair.hops, pair.paths)).unwrap();
-        // Host, leaf, spine, leaf, host; and across, where the spines of both ends are chosen.
+        // Host, leaf, spine, leaf, host; and across sites, with a choice of spine at both ends.
         assert_eq!((pair(0, 1), pair(0, 4), pair(0, 16)), ((2, 1), (4, 4), (7, 16)));
     }
 
@@ -218,11 +222,11 @@ mod tests {
         config.sites = None;
         let topology = config.build(Path::new("")).unwrap();
         assert_eq!(topology.hosts(), 4 + 16);
-        // Four cores stand below the external switch of the second one.
+        // Four core switches are below the external switch of the second site.
         let esw = topology.node_by_name("dc1.esw0").unwrap();
         assert_eq!(topology.ports(esw).len(), 4 + 1);
         assert_eq!(topology.switches()[topology.switch_index(esw).unwrap()].tier, 3);
-        // Groups are not shared.
+        // Sites do not share groups.
         let group = |name: &str| {
             topology.switches()[topology.switch_index(topology.node_by_name(name).unwrap()).unwrap()].group
         };

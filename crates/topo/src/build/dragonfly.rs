@@ -1,4 +1,4 @@
-//! Dragonfly: groups of switches, every two groups linked directly.
+//! Dragonfly: groups of switches, with direct links between every two groups.
 
 use std::path::Path;
 
@@ -13,22 +13,22 @@ use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 use crate::own_paths::OwnPaths;
 
-/// Dragonfly (Kim et al., ISCA 2008): in a group every switch is linked to every other, and each two groups are linked
-/// by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly, or over
-/// one more group; inside a group directly, or over one more switch.
+/// Dragonfly (Kim et al., ISCA 2008). In a group every switch is linked to every other. Every two groups are linked
+/// by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly or
+/// over one more group, and inside a group directly or over one more switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dragonfly {
-    /// Groups, 2 or more.
+    /// Number of groups, 2 or more.
     pub groups: u32,
-    /// Switches in each group.
+    /// Number of switches in each group.
     pub switches_per_group: u32,
-    /// Hosts at each switch.
+    /// Number of hosts at each switch.
     pub hosts_per_switch: u32,
-    /// Links between each two groups.
+    /// Number of links between every two groups. Default 1.
     #[serde(default = "one")]
     pub links_between_groups: u32,
-    /// Rate of the links between hosts and switches. Default: LAPS, section IV.
+    /// Rate of the links between hosts and switches. Default 100 Gb/s (LAPS, section IV).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links inside a group. Default: `host_rate`.
@@ -37,7 +37,7 @@ pub struct Dragonfly {
     /// Rate of the links between groups. Default: `local_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global_rate: Option<Rate>,
-    /// One-way propagation delay between hosts and switches. Default: LAPS, section IV.
+    /// One-way propagation delay between hosts and switches. Default 1 us (LAPS, section IV).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay inside a group. Default: `host_delay`.
@@ -46,13 +46,13 @@ pub struct Dragonfly {
     /// One-way propagation delay between groups. Default: `local_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
 impl Dragonfly {
-    /// One link between each two groups, links of the default rate and delay.
+    /// Creates a Dragonfly with one link between every two groups and links of the default rate and delay.
     pub fn new(groups: u32, switches_per_group: u32, hosts_per_switch: u32) -> Self {
         Dragonfly {
             groups,
@@ -70,18 +70,19 @@ impl Dragonfly {
     }
 }
 
-/// Which switch has which link to another group. Switches are numbered group by group.
+/// Assignment of links between groups to switches. Switches are numbered group by group.
 #[derive(Clone, Copy, Debug)]
 struct Wiring {
     groups: u32,
     switches: u32,
-    /// Links between each two groups.
+    /// Number of links between every two groups.
     between: u32,
 }
 
 impl Wiring {
-    /// The switch in group `from` with the `copy`-th link to group `to`. A group's links are numbered by the distance to
-    /// the other group, round after round, and dealt to its switches in runs of equal length.
+    /// Returns the switch in group `from` with the `copy`-th link to group `to`. The links of a group are numbered by
+    /// the distance to the other group, once for each copy. Consecutive numbers are assigned to switches in runs of
+    /// equal length.
     fn gateway(&self, from: u32, to: u32, copy: u32) -> u32 {
         let distance = (to + self.groups - from) % self.groups;
         let link = copy * (self.groups - 1) + distance - 1;
@@ -112,7 +113,7 @@ impl OwnPaths for Wiring {
         for copy in 0..self.between {
             over(&[from, to], copy);
         }
-        // In order around the groups from the source's.
+        // Visits intermediate groups in order, starting after the source's group.
         for via in (1..self.groups).map(|step| (from + step) % self.groups).filter(|&via| via != to) {
             for copy in 0..self.between {
                 over(&[from, via, to], copy);

@@ -10,37 +10,38 @@ use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, o
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
-/// Hosts at two switches, "left" and "right", that share a bottleneck: flows across take three hops.
+/// Hosts at two switches, "left" and "right", that share a bottleneck. A path from one side to the other has three
+/// hops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
-    /// Hosts at the left switch, numbered from 0.
+    /// Number of hosts at the left switch, numbered from 0.
     pub left_hosts: u32,
-    /// Hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+    /// Number of hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right_hosts: Option<u32>,
-    /// Rate of the links of hosts. Default: UDMP, section V-A.
+    /// Rate of the links of hosts. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of each link of the bottleneck. Default: `host_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck_rate: Option<Rate>,
-    /// Parallel links of the bottleneck.
+    /// Number of parallel links of the bottleneck. Default 1.
     #[serde(default = "one")]
     pub bottleneck_links: u32,
-    /// One-way propagation delay of the links of hosts. Default: UDMP, section V-A.
+    /// One-way propagation delay of the links of hosts. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay of the bottleneck. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
 impl Dumbbell {
-    /// `hosts` on each side and links of the default rate and delay.
+    /// Creates a dumbbell with `hosts` hosts on each side and links of the default rate and delay.
     pub fn new(hosts: u32) -> Self {
         Dumbbell {
             left_hosts: hosts,

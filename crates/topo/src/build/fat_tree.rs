@@ -1,4 +1,4 @@
-//! Three tiers: ToRs and aggregation switches in pods, cores above them.
+//! Fat tree of three tiers: ToRs and aggregation switches in pods, and core switches above them.
 
 use std::path::Path;
 
@@ -12,39 +12,39 @@ use super::{
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
-/// Three-tier fat tree. Give `k`, or `pods`, `tors_per_pod`, `hosts_per_tor`, `aggs_per_pod` and `cores`.
+/// Three-tier fat tree. Specify `k`, or `pods`, `tors_per_pod`, `hosts_per_tor`, `aggs_per_pod` and `cores`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FatTree {
-    /// Shorthand for the k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 ToRs with k/2
-    /// hosts each and k/2 aggregation switches, (k/2)^2 cores. Even. Not together with the five counts.
+    /// Size of a k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods with k/2 ToRs of k/2 hosts each
+    /// and k/2 aggregation switches, and (k/2)^2 cores. Must be even. Excludes the five counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<u32>,
-    /// Pods.
+    /// Number of pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods: Option<u32>,
-    /// ToR switches in each pod.
+    /// Number of ToR switches in each pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tors_per_pod: Option<u32>,
-    /// Hosts at each ToR switch.
+    /// Number of hosts at each ToR switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts_per_tor: Option<u32>,
-    /// Aggregation switches in each pod.
+    /// Number of aggregation switches in each pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggs_per_pod: Option<u32>,
-    /// Core switches in all. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
+    /// Total number of core switches. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// Which cores an aggregation switch connects to.
+    /// Core switches to which an aggregation switch connects. Default "planes".
     #[serde(default)]
     pub core_wiring: CoreWiring,
-    /// Parallel links between each ToR and each aggregation switch of its pod.
+    /// Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
     #[serde(default = "one")]
     pub tor_agg_links: u32,
-    /// Parallel links between each aggregation switch and each of its cores.
+    /// Number of parallel links between each aggregation switch and each of its cores. Default 1.
     #[serde(default = "one")]
     pub agg_core_links: u32,
-    /// Rate of the links between hosts and ToRs. Default: UDMP, section V-A.
+    /// Rate of the links between hosts and ToRs. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
@@ -53,11 +53,12 @@ pub struct FatTree {
     /// Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agg_core_rate: Option<Rate>,
-    /// Capacity of an aggregation switch towards its ToRs over that towards its cores, at least 1 (1: none).
-    /// Sets `agg_core_rate`, so not together with it. Fewer `cores` oversubscribe by fewer paths instead.
+    /// Ratio of an aggregation switch's capacity towards its ToRs to that towards its cores, at least 1, where 1
+    /// means no oversubscription. Sets `agg_core_rate` and therefore excludes it. Fewer `cores` oversubscribe by
+    /// fewer paths instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oversubscription: Option<f64>,
-    /// One-way propagation delay of the links between hosts and ToRs. Default: UDMP, section V-A.
+    /// One-way propagation delay of the links between hosts and ToRs. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay between ToRs and aggregation switches. Default: `host_delay`.
@@ -66,12 +67,12 @@ pub struct FatTree {
     /// One-way propagation delay between aggregation switches and cores. Default: `tor_agg_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agg_core_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
-/// Which cores an aggregation switch connects to.
+/// Core switches to which an aggregation switch connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoreWiring {
@@ -107,13 +108,13 @@ impl Default for FatTree {
 }
 
 impl FatTree {
-    /// The k-ary fat tree with links of the default rate and delay.
+    /// Creates the k-ary fat tree with links of the default rate and delay.
     pub fn k_ary(k: u32) -> Self {
         FatTree { k: Some(k), ..FatTree::default() }
     }
 
-    /// 1,048,576 hosts without oversubscription: ToRs of 128 ports, of which half lead to hosts, aggregation switches of 256
-    /// and cores of 128.
+    /// Creates a fat tree of 1,048,576 hosts without oversubscription. ToRs have 128 ports, half of them to hosts,
+    /// aggregation switches 256 ports and cores 128 ports.
     pub fn million() -> Self {
         FatTree {
             pods: Some(128),
@@ -125,8 +126,8 @@ impl FatTree {
         }
     }
 
-    /// The 320 hosts of the UDMP evaluation (section V-A), with `cores` cores and links of `agg_core_rate`
-    /// to them: 16 at 400 Gbps are not oversubscribed.
+    /// Creates the network of 320 hosts of the UDMP evaluation (section V-A), with `cores` cores on links of
+    /// `agg_core_rate`. 16 cores at 400 Gb/s give no oversubscription.
     pub fn udmp_320(cores: u32, agg_core_rate: Rate) -> Self {
         FatTree {
             pods: Some(5),
@@ -140,10 +141,12 @@ impl FatTree {
         }
     }
 
-    /// The network of the ERD evaluation (table 1): ToRs of 4 hosts, two EoRs a pod, two gateways on top, 2:1 between
-    /// EoRs and gateways. The paper puts delays into nodes and none into links; here each link has half of the delay
-    /// of the switches at its ends, and that of a host all of it: 0.45 us of a virtual machine and 0.06 us of the host,
-    /// 0.28 us of a ToR, 1.01 us of an EoR, 1.12 us of a gateway. So every path takes what the table says.
+    /// Creates the network of the ERD evaluation (table 1): ToRs of 4 hosts, two EoRs in each pod, two gateways on
+    /// top, and 2:1 between EoRs and gateways.
+    ///
+    /// The paper assigns delays to nodes and none to links. Here each link has half of the delay of the switches at
+    /// its ends, and a host's link the whole delay of the host. A virtual machine has 0.45 us and its host 0.06 us, a
+    /// ToR 0.28 us, an EoR 1.01 us, a gateway 1.12 us. Every path thus has the delay that the table states.
     pub fn erd(pods: u32, tors_per_pod: u32, gateway_rate: Rate) -> Self {
         FatTree {
             pods: Some(pods),
@@ -191,7 +194,7 @@ impl FatTree {
     }
 }
 
-/// Counts: pods, ToRs a pod, hosts a ToR, aggregation switches a pod, cores in all.
+/// Counts: pods, ToRs in each pod, hosts at each ToR, aggregation switches in each pod, cores in all.
 struct Shape {
     pods: u32,
     tors: u32,
@@ -263,7 +266,7 @@ impl Build for FatTree {
             .collect();
         let core: Vec<_> = (0..s.cores).map(|c| parts.switch(format!("core{c}"), 2, None)).collect();
 
-        // Pods, then ToRs, then hosts: ports down come before ports up, and hosts below a port are contiguous.
+        // Pods, then ToRs, then hosts. Ports down therefore precede ports up, and hosts below a port are contiguous.
         for host in 0..hosts {
             let tor = tor[(host / s.hosts) as usize];
             parts.links(NodeId(host), tor, spec(host_rate, self.host_delay), 1);

@@ -1,4 +1,4 @@
-//! Our own topology file (TOML). The format is told to users in `docs/topology-file.md`.
+//! Pathweave's own topology file (TOML). `docs/topology-file.md` describes the format for users.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Build for TopologyFile {
     }
 }
 
-/// Reads the text of a topology file; `file` is its name in errors.
+/// Parses the text of a topology file. `file` is its name in errors.
 pub fn parse_topology_file(file: &str, text: &str) -> Result<Topology, TopoError> {
     let source = Source { file, text };
     let parsed: FileText = toml::from_str(text).map_err(|error| {
@@ -128,7 +128,7 @@ impl FileText {
         Ok(count as u32)
     }
 
-    /// The nodes by name. Names that two nodes have are refused.
+    /// Returns the nodes by name. Two nodes with the same name are an error.
     fn node_ids(&self, source: &Source<'_>, hosts: u32) -> Result<HashMap<String, NodeId>, TopoError> {
         let mut ids = HashMap::new();
         if self.host_names.is_none() {
@@ -191,7 +191,7 @@ impl FileText {
     }
 }
 
-/// The name of a node most like `name`. In order, since the map has none.
+/// Returns the name of the node most similar to `name`. Names are sorted first, because the map has no order.
 fn nearest_name(name: &str, ids: &HashMap<String, NodeId>) -> Option<String> {
     let mut names: Vec<_> = ids.iter().map(|(name, &id)| (id, name.as_str())).collect();
     names.sort_unstable();

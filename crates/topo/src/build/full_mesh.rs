@@ -1,4 +1,4 @@
-//! Full mesh of several dimensions: switches that share all coordinates but one are linked directly.
+//! Full mesh of several dimensions: switches that differ in only one coordinate are linked directly.
 
 use std::path::Path;
 
@@ -12,36 +12,36 @@ use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::own_paths::OwnPaths;
 
-/// Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025): every two switches
-/// that differ in one coordinate are linked. Its paths take one hop in each dimension that differs, in any order of
-/// them, or make one detour over another switch in one of these dimensions.
+/// Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025). Every two
+/// switches that differ in exactly one coordinate are linked. A path takes one hop in each dimension that differs, in
+/// any order of dimensions, or makes one detour over another switch in one of these dimensions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullMesh {
-    /// Switches along each dimension, one to three numbers, such as [8, 8].
+    /// Number of switches along each dimension, one to three numbers, such as [8, 8].
     pub size: Vec<u32>,
-    /// Hosts at each switch.
+    /// Number of hosts at each switch. Default 1.
     #[serde(default = "one")]
     pub hosts_per_switch: u32,
-    /// Rate of the links between hosts and switches. Default: UDMP, section V-A.
+    /// Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links between switches. Default: `host_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_rate: Option<Rate>,
-    /// One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+    /// One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay between switches. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
 impl FullMesh {
-    /// One host a switch, links of the default rate and delay.
+    /// Creates a full mesh with one host at each switch and links of the default rate and delay.
     pub fn new(size: Vec<u32>) -> Self {
         FullMesh {
             size,
@@ -59,7 +59,7 @@ impl OwnPaths for Grid {
     fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
         let [from, to] = [src, dst].map(|switch| self.coordinates(switch));
         let moving: Vec<usize> = (0..from.len()).filter(|&d| from[d] != to[d]).collect();
-        // With a detour in one dimension: to this coordinate first.
+        // A detour is a dimension and a coordinate that the path visits first.
         let mut walk = |order: &[usize], detour: Option<(usize, u32)>| {
             let (mut at, mut switches) = (from.clone(), vec![src]);
             for &d in order {

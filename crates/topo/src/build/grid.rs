@@ -1,4 +1,4 @@
-//! Switches on a grid: what tori and full meshes of several dimensions share.
+//! Grid of switches, shared by tori and full meshes of several dimensions.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::{LinkSpec, Parts, refuse};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, NodeId};
 
-/// A grid of switches, numbered with the last coordinate running fastest.
+/// Grid of switches. In the numbering of switches the last coordinate varies fastest.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) size: Vec<u32>,
 }
 
-/// "4x4x2".
+/// Formats the size, such as "4x4x2".
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.size.iter().map(ToString::to_string).collect();
@@ -21,7 +21,8 @@ impl fmt::Display for Grid {
 }
 
 impl Grid {
-    /// Refuses what is no grid of one to three dimensions with two switches or more, or is too large.
+    /// Creates a grid. Returns an error unless it has one to three dimensions, at least two switches, and at most
+    /// `MAX_NODES`.
     pub(super) fn new(size: &[u32]) -> Result<Self, TopoError> {
         let product = size.iter().fold(1u64, |product, &n| product.saturating_mul(u64::from(n)));
         if !(1..=3).contains(&size.len()) || !(2..=u64::from(MAX_NODES)).contains(&product) {
@@ -46,7 +47,7 @@ impl Grid {
         self.size.iter().zip(at).fold(0, |index, (size, at)| index * size + at)
     }
 
-    /// Adds the switches with their hosts; returns the node of each switch.
+    /// Adds the switches with their hosts. Returns the node of each switch.
     pub(super) fn add(
         &self,
         parts: &mut Parts,
@@ -67,7 +68,7 @@ impl Grid {
     }
 }
 
-/// Calls `each` with every order of `items`, in lexical order.
+/// Calls `each` with every permutation of `items`, in lexicographic order.
 pub(super) fn orders(items: &[usize], each: &mut dyn FnMut(&[usize])) {
     fn go(chosen: &mut Vec<usize>, left: &[usize], each: &mut dyn FnMut(&[usize])) {
         if left.is_empty() {

@@ -1,12 +1,12 @@
-//! Import of the `topology.txt` of HPCC and the simulators that took it over.
+//! Import of the `topology.txt` of HPCC and of the simulators that adopted it.
 //!
-//! A line has the numbers of nodes, switches and links; then come the ids of the switches, and
-//! `src dst rate delay error_rate` for each link, one a line. What follows the links is prose and ignored, unless
-//! it is a further link between the nodes. Nodes that are no switches are hosts.
+//! The first line has the numbers of nodes, switches and links. The ids of the switches follow, then one line
+//! `src dst rate delay error_rate` for each link. Text after the links is ignored, unless it is a further link
+//! between the nodes. Nodes that are not switches are hosts.
 //!
-//! Hosts keep the order of their ids. Where the ids of hosts are not `0..hosts`, they are renumbered in that
-//! order, and their names keep the id of the file: "host5" is the node that the file calls 5. Switches are
-//! named likewise: "switch320".
+//! Hosts keep the order of their ids. If the ids of hosts are not `0..hosts`, hosts are renumbered in that order, and
+//! their names keep the ids of the file: "host5" is the node that the file calls 5. Switches are named likewise:
+//! "switch320".
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl Build for HpccFile {
     }
 }
 
-/// Reads the text of a `topology.txt`; `file` is its name in errors.
+/// Parses the text of a `topology.txt`. `file` is its name in errors.
 pub fn parse_hpcc_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
     let mut lines = LineReader::new(file, text);
     let header = lines.expect("a header with the numbers of nodes, switches and links")?;

@@ -1,8 +1,8 @@
-//! Import of the topologies of htsim, `.topo`: the shape of a folded Clos of two or three tiers.
+//! Import of htsim's topology files, `.topo`: a folded Clos of two or three tiers.
 //!
-//! A header (`Nodes`, `Tiers`, `Podsize`) and for each tier `Tier i` with its settings, one a line, name and number with
-//! blanks between. Lines that begin with `#` are comments; htsim does not mind the case of names. It ignores lines it does
-//! not know; here they are errors.
+//! A header (`Nodes`, `Tiers`, `Podsize`) is followed, for each tier, by `Tier i` and its settings, each on a line
+//! with name and number separated by blanks. Lines that begin with `#` are comments. Names are case-insensitive, as
+//! in htsim. htsim ignores unknown lines; here they are errors.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::read::read_text;
 
 /// A `.topo` file of htsim: a folded Clos of two or three tiers.
 ///
-/// A packet takes half of a switch's `Switch_Latency_ns` on the link before it and half on the link behind it. Cores are
-/// numbered as in a fat tree of ours; queue sizes are not taken over.
+/// Half of a switch's `Switch_Latency_ns` is added to the link before it and half to the link behind it. Cores are
+/// numbered as in pathweave's fat tree. Queue sizes are not imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HtsimFile {
@@ -37,7 +37,7 @@ impl Build for HtsimFile {
     }
 }
 
-/// Names in the header, and those of a tier.
+/// Names of the settings in the header and in a tier.
 const HEADER: [&str; 3] = ["nodes", "tiers", "podsize"];
 const OF_TIER: [&str; 9] = [
     "downlink_speed_gbps",
@@ -51,18 +51,18 @@ const OF_TIER: [&str; 9] = [
     "queue_down",
 ];
 
-/// A setting: its value, and its line.
+/// Value of a setting and its line, if the setting is present.
 type Set = Option<(u64, u32)>;
 
-/// What the file says.
+/// Settings of the file.
 struct Settings<'a> {
     file: &'a str,
     header: [Set; HEADER.len()],
-    /// The line where each tier begins, and its settings.
+    /// Line where each tier begins, and the settings of the tier.
     tiers: Vec<Option<(u32, [Set; OF_TIER.len()])>>,
 }
 
-/// Reads the text of a `.topo` file; `file` is its name in errors.
+/// Parses the text of a `.topo` file. `file` is its name in errors.
 pub fn parse_htsim_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
     let settings = Settings::read(file, text)?;
     let topology = settings.build()?;
@@ -217,7 +217,8 @@ impl<'a> Settings<'a> {
         .map_err(|why| self.refuse(0, why.to_string()))
     }
 
-    /// How many switches above each of a tier has links to; each of those has links to `below` switches.
+    /// Returns the number of switches above to which each switch of a tier has links. Each of those has links to
+    /// `below` switches.
     fn switches_above(
         &self,
         lower: &Tier,
@@ -246,7 +247,7 @@ impl<'a> Settings<'a> {
         Ok(up / upper.bundle)
     }
 
-    /// The ratio that a tier names must be that of its rates and radices.
+    /// Checks that the oversubscription that a tier states agrees with its rates and radices.
     fn check_oversubscription(&self, lower: &Tier, upper: &Tier, number: usize) -> Result<(), TopoError> {
         let Some((ratio, line)) = lower.oversubscribed else { return Ok(()) };
         let down = u128::from(lower.down) * u128::from(lower.rate.as_bps());
@@ -262,12 +263,12 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// A tier, and the line where it begins.
+/// Tier, and the line where it begins.
 struct Tier {
     line: u32,
     rate: Rate,
     down: u32,
-    /// `None` in the top tier.
+    /// Radix towards the tier above; `None` in the top tier.
     up: Option<u32>,
     link_ns: u64,
     switch_ns: u64,
@@ -313,7 +314,7 @@ impl Tier {
         })
     }
 
-    /// The delay of the links below it, with half of the latency of the switches at their ends.
+    /// Returns the delay of the links below this tier, including half of the latency of the switches at their ends.
     fn delay(&self, ends: &[&Tier]) -> Duration {
         let halves: u64 = ends.iter().map(|end| end.switch_ns * 500).sum();
         Duration::from_ps(self.link_ns * 1_000 + halves)

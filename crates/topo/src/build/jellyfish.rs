@@ -1,4 +1,4 @@
-//! Jellyfish: switches joined at random, each to as many others.
+//! Jellyfish: a random graph in which every switch has the same number of links to others.
 
 use std::path::Path;
 
@@ -12,33 +12,34 @@ use super::{
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
-/// Random regular graph of switches (Singla et al., NSDI 2012): every switch has `links_per_switch` links to others drawn
-/// at random. The same `wiring_seed` gives the same network. As explicit paths use `kind = "k-shortest"`.
+/// Random regular graph of switches (Singla et al., NSDI 2012): every switch has `links_per_switch` links to others
+/// drawn at random. The same `wiring_seed` gives the same network. For explicit paths use `kind = "k-shortest"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Jellyfish {
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Links of each switch to others, 3 to 128 and below `switches`. Where the product of both is odd, one switch has one less.
+    /// Number of links of each switch to other switches, 3 to 128 and below `switches`. If `switches` times
+    /// `links_per_switch` is odd, one switch has one link less.
     pub links_per_switch: u32,
-    /// Hosts at each switch.
+    /// Number of hosts at each switch.
     pub hosts_per_switch: u32,
-    /// Seed of the wiring, apart from that of the run. Default 1.
+    /// Seed of the wiring, independent of the seed of the run. Default 1.
     #[serde(default = "first_seed")]
     pub wiring_seed: u64,
-    /// Rate of the links between hosts and switches. Default: UDMP, section V-A.
+    /// Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links between switches. Default: `host_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_rate: Option<Rate>,
-    /// One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+    /// One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay between switches. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
@@ -47,13 +48,14 @@ fn first_seed() -> u64 {
     1
 }
 
-/// A switch has no more ports, and nearly full meshes are not found by drawing.
+/// Largest number of links of a switch. Switches have no more ports, and random drawing does not find nearly full
+/// meshes.
 const MAX_LINKS_PER_SWITCH: u32 = 128;
-/// Wirings tried until one is connected. Random regular graphs of degree three and more nearly always are.
+/// Number of wirings tried until one is connected. Random regular graphs of degree three and more nearly always are.
 const ATTEMPTS: u64 = 64;
 
 impl Jellyfish {
-    /// Links of the default rate and delay.
+    /// Creates a Jellyfish with links of the default rate and delay.
     pub fn new(switches: u32, links_per_switch: u32, hosts_per_switch: u32) -> Self {
         Jellyfish {
             switches,
@@ -69,18 +71,18 @@ impl Jellyfish {
     }
 }
 
-/// The neighbours of each switch.
+/// Neighbours of each switch.
 struct Graph {
     neighbours: Vec<Vec<u32>>,
     degree: usize,
 }
 
 impl Graph {
-    /// Joins pairs drawn at random while any two switches with free ports are no neighbours yet; then breaks links up
-    /// for switches that have two ports left (section 3 of the paper).
+    /// Joins random pairs of switches that have free ports and are not neighbours, until there are none. Then breaks
+    /// up links for switches that still have two free ports (section 3 of the paper).
     fn random(switches: u32, degree: u32, rng: &mut Rng) -> Self {
         let mut graph = Graph { neighbours: vec![Vec::new(); switches as usize], degree: degree as usize };
-        // Switches with free ports, and where in that list each is.
+        // Switches with free ports, and the index of each in that list.
         let mut open: Vec<u32> = (0..switches).collect();
         let mut place_of = open.clone();
         while let Some((a, b)) = graph.draw_pair(&open, rng) {
@@ -115,7 +117,7 @@ impl Graph {
         self.neighbours[b as usize].retain(|&peer| peer != a);
     }
 
-    /// Two switches with free ports that are no neighbours.
+    /// Draws two switches with free ports that are not neighbours.
     fn draw_pair(&self, open: &[u32], rng: &mut Rng) -> Option<(u32, u32)> {
         const DRAWS: u32 = 64;
         if open.len() < 2 {
@@ -127,14 +129,14 @@ impl Graph {
                 return Some((a, b));
             }
         }
-        // Few are left, and most are neighbours: one of all that there are.
+        // Few switches are left, and most are neighbours: draw from the list of all remaining pairs.
         let pairs = || open.iter().flat_map(|&a| open.iter().map(move |&b| (a, b)));
         let fits = |&(a, b): &(u32, u32)| a < b && !self.linked(a, b);
         let count = pairs().filter(fits).count() as u32;
         (count > 0).then(|| pairs().filter(fits).nth(rng.below(count) as usize)).flatten()
     }
 
-    /// Replaces a random link between two others by links of both to `switch`.
+    /// Replaces a random link between two other switches by links of both to `switch`.
     fn break_up(&mut self, switch: u32, rng: &mut Rng) -> bool {
         let fits =
             |a: u32, b: u32| a < b && ![a, b].iter().any(|&end| end == switch || self.linked(end, switch));
@@ -176,7 +178,7 @@ impl Build for Jellyfish {
         if switches < 2 {
             return Err(refuse("switches", switches, "must be at least 2"));
         }
-        // With fewer than three, it would hardly ever be connected.
+        // With fewer than three links, the graph would hardly ever be connected.
         let (least, most) = ((switches - 1).min(3), (switches - 1).min(MAX_LINKS_PER_SWITCH));
         if !(least..=most).contains(&degree) {
             let allowed = format!("must be {least} to {most}, and below `switches`");

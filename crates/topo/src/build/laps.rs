@@ -1,8 +1,8 @@
 //! Import of the `TOPO.txt` of LAPS's simulator.
 //!
-//! A line has the numbers of switches and of servers; each further line is a link: its number from 0, its two nodes, its
-//! rate in Gb/s and its delay in microseconds. Nodes `0..switches` are switches, those that follow servers, which are
-//! hosts here. Names keep the ids of the file: "switch8", "host80".
+//! The first line has the numbers of switches and of servers. Each further line is a link: its number from 0, its two
+//! nodes, its rate in Gb/s and its delay in microseconds. Nodes `0..switches` are switches; the nodes after them are
+//! servers, which are hosts here. Names keep the ids of the file: "switch8", "host80".
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl Build for LapsTopology {
     }
 }
 
-/// Reads the text of a `TOPO.txt`; `file` is its name in errors.
+/// Parses the text of a `TOPO.txt`. `file` is its name in errors.
 pub fn parse_laps_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
     let mut lines = LineReader::new(file, text);
     let header = lines.expect("a header with the numbers of switches and servers")?;
@@ -48,7 +48,7 @@ pub fn parse_laps_topology(file: &str, text: &str) -> Result<Topology, TopoError
     let most = u64::from(MAX_NODES);
     let switches = header.number(0, "the number of switches", 0, most - 1)? as u32;
     let hosts = header.number(1, "the number of servers", 1, most - u64::from(switches))? as u32;
-    // Ids of the file to ids of ours: hosts come first.
+    // Converts ids of the file to node ids, in which hosts come first.
     let node =
         |id: u64| NodeId(if id < u64::from(switches) { hosts + id as u32 } else { id as u32 - switches });
     let last = u64::from(switches) + u64::from(hosts) - 1;
@@ -95,7 +95,7 @@ pub fn parse_laps_topology(file: &str, text: &str) -> Result<Topology, TopoError
     .finish()
 }
 
-/// A number without a unit, which the format leaves out.
+/// Parses a number whose unit the format leaves out.
 fn of_unit<T: std::str::FromStr>(
     line: &Line<'_>,
     column: usize,

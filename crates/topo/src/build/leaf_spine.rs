@@ -1,4 +1,4 @@
-//! Two tiers: leaves with hosts, spines above them.
+//! Leaf-spine network of two tiers: leaves with hosts, and spines above them.
 
 use std::path::Path;
 
@@ -14,34 +14,34 @@ use crate::graph::{NodeId, Topology};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeafSpine {
-    /// Leaf switches.
+    /// Number of leaf switches.
     pub leaves: u32,
-    /// Spine switches.
+    /// Number of spine switches.
     pub spines: u32,
-    /// Hosts at each leaf.
+    /// Number of hosts at each leaf.
     pub hosts_per_leaf: u32,
-    /// Parallel links between each leaf and each spine.
+    /// Number of parallel links between each leaf and each spine. Default 1.
     #[serde(default = "one")]
     pub leaf_spine_links: u32,
-    /// Rate of the links between hosts and leaves. Default: UDMP, section V-A.
+    /// Rate of the links between hosts and leaves. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links between leaves and spines. Default: `host_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_rate: Option<Rate>,
-    /// One-way propagation delay between hosts and leaves. Default: UDMP, section V-A.
+    /// One-way propagation delay between hosts and leaves. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay between leaves and spines. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spine_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
 impl LeafSpine {
-    /// Links of the default rate and delay.
+    /// Creates a leaf-spine network with links of the default rate and delay.
     pub fn new(leaves: u32, spines: u32, hosts_per_leaf: u32) -> Self {
         LeafSpine {
             leaves,

@@ -1,8 +1,8 @@
-//! The kinds of topology a scenario can name.
+//! Kinds of topology that a scenario can use.
 //!
-//! To add one: write one file here with a struct that holds its fields and implements [`Build`], and name it
-//! below, once as a module and once in the registry. Configuration, JSON Schema, `list topologies`, presets and
-//! error texts follow from that.
+//! To add a kind, write a file here with a struct that holds its fields and implements [`Build`], and name it below,
+//! once as a module and once in the registry. Configuration, JSON Schema, `list topologies`, presets and error texts
+//! are derived from it.
 
 mod astra;
 mod cross_dc;
@@ -55,22 +55,23 @@ pub(crate) use crate::error::refuse;
 use crate::graph::{Link, NodeId, Switch, Topology};
 use crate::sites::Sites;
 
-/// A kind of topology: its fields are the struct's, its help is the struct's documentation.
+/// Kind of topology. The struct's fields are the fields of the configuration, and its documentation is their help.
 pub trait Build: JsonSchema {
-    /// Builds it. Files are found relative to `base_dir`.
+    /// Builds the topology. Paths of files are relative to `base_dir`.
     fn build(&self, base_dir: &Path) -> Result<Topology, TopoError>;
 
-    /// The file it is read from, if it is.
+    /// Returns the file that the topology is read from, if there is one.
     fn file(&mut self) -> Option<&mut PathBuf> {
         None
     }
 
-    /// Whether flow lists made for it number hosts as its file does. The names of hosts keep those numbers.
+    /// Returns true if flow lists made for the topology number hosts as its file does. The names of hosts keep those
+    /// numbers.
     fn has_node_ids(&self) -> bool {
         false
     }
 
-    /// Named settings: name, what it is and where it comes from, settings.
+    /// Returns the presets of this kind: name, description with source, and settings.
     fn presets() -> Vec<(&'static str, &'static str, Self)>
     where
         Self: Sized,
@@ -81,7 +82,7 @@ pub trait Build: JsonSchema {
 
 macro_rules! registry {
     ($($name:literal => $variant:ident,)*) => {
-        /// What a scenario says about its network: `kind` and the fields of that kind.
+        /// Network of a scenario: `kind` and the fields of that kind.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind")]
         pub enum TopologyConfig {
@@ -93,19 +94,20 @@ macro_rules! registry {
         }
 
         impl TopologyConfig {
-            /// The kind as written in a scenario.
+            /// Returns the kind as written in a scenario.
             pub fn kind(&self) -> &'static str {
                 match self { $(TopologyConfig::$variant(_) => $name,)* }
             }
-            /// Builds the topology. Files are found relative to `base_dir`.
+            /// Builds the topology. Paths of files are relative to `base_dir`.
             pub fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
                 match self { $(TopologyConfig::$variant(config) => config.build(base_dir),)* }
             }
-            /// The file it is read from, if it is.
+            /// Returns the file that the topology is read from, if there is one.
             pub fn file(&mut self) -> Option<&mut PathBuf> {
                 match self { $(TopologyConfig::$variant(config) => config.file(),)* }
             }
-            /// Whether flow lists made for it number hosts as its file does. The names of hosts keep those numbers.
+            /// Returns true if flow lists made for the topology number hosts as its file does. The names of hosts
+            /// keep those numbers.
             pub fn has_node_ids(&self) -> bool {
                 match self { $(TopologyConfig::$variant(config) => config.has_node_ids(),)* }
             }
@@ -166,18 +168,18 @@ impl Parts {
         self.switches.push(Switch { name, tier, group });
         NodeId(self.hosts + self.switches.len() as u32 - 1)
     }
-    /// The switch added next.
+    /// Returns the node of the switch that will be added next.
     pub(crate) fn next_switch(&self) -> NodeId {
         NodeId(self.hosts + self.switches.len() as u32)
     }
-    /// `count` parallel links. Returns their numbers.
+    /// Adds `count` parallel links. Returns their numbers.
     pub(crate) fn links(&mut self, a: NodeId, b: NodeId, spec: LinkSpec, count: u32) -> Range<u32> {
         let LinkSpec { rate, delay, error_rate } = spec;
         let first = self.links.len() as u32;
         self.links.extend((0..count).map(|_| Link { a, b, rate, delay, error_rate }));
         first..first + count
     }
-    /// A network of several sites.
+    /// Creates a network of several sites.
     pub(crate) fn joined(self, name: String, sites: Sites) -> Result<Topology, TopoError> {
         Topology::new(name, self.hosts, self.switches, self.links).map(|all| all.declare_sites(sites))
     }
@@ -189,7 +191,7 @@ impl Parts {
     }
 }
 
-/// Refuses 0.
+/// Returns an error if the value is 0.
 pub(crate) fn at_least_one(field: &'static str, value: u32) -> Result<u32, TopoError> {
     if value == 0 {
         return Err(refuse(field, value, "must be at least 1"));
@@ -197,8 +199,8 @@ pub(crate) fn at_least_one(field: &'static str, value: u32) -> Result<u32, TopoE
     Ok(value)
 }
 
-/// Refuses sizes that no topology may have, before any memory is spent on them. `nodes` are summed; each of
-/// `links` is a product.
+/// Returns an error if sizes exceed the limits of a topology, before memory is allocated for them. `nodes` are
+/// summed; each entry of `links` is a product.
 pub(crate) fn within_limits(kind: &'static str, nodes: &[u32], links: &[&[u32]]) -> Result<(), TopoError> {
     use crate::graph::{MAX_LINKS, MAX_NODES};
     let product = |factors: &&[u32]| factors.iter().fold(1u64, |p, &f| p.saturating_mul(u64::from(f)));
@@ -214,7 +216,7 @@ pub(crate) fn within_limits(kind: &'static str, nodes: &[u32], links: &[&[u32]])
     Err(TopoError::Graph { topology: kind.into(), what })
 }
 
-/// Refuses what is no probability.
+/// Returns an error if the value is not a probability.
 pub(crate) fn probability(field: &'static str, value: f64) -> Result<f64, TopoError> {
     if (0.0..=1.0).contains(&value) {
         Ok(value)
@@ -223,12 +225,12 @@ pub(crate) fn probability(field: &'static str, value: f64) -> Result<f64, TopoEr
     }
 }
 
-/// Refuses a rate of 0.
+/// Returns an error if the rate is 0.
 pub(crate) fn positive(field: &'static str, rate: Rate) -> Result<Rate, TopoError> {
     if rate == Rate::ZERO { Err(refuse(field, rate, "must be above 0")) } else { Ok(rate) }
 }
 
-// Defaults shared by the generated kinds: the links of the UDMP evaluation (section V-A).
+// Defaults of the generated kinds: the links of the UDMP evaluation (section V-A).
 pub(crate) fn default_rate() -> Rate {
     Rate::from_gbps(100)
 }

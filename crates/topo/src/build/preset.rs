@@ -1,4 +1,4 @@
-//! A preset by its name.
+//! Topology that is selected by the name of a preset.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::info::presets;
 
-/// A topology under its name, such as "udmp-320"; `pathweave list presets` has them all.
+/// A preset, selected by its name, such as "udmp-320". `pathweave list presets` lists all presets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PresetName {
-    /// The name.
+    /// Name of the preset.
     pub name: String,
 }
 

@@ -1,4 +1,5 @@
-//! Rails: GPUs joined by a scale-up switch in their server, and to their peers of the same index by a rail switch.
+//! Rail network: a scale-up switch joins the GPUs of a server, and a rail switch joins the GPUs of equal index in all
+//! servers.
 
 use std::path::Path;
 
@@ -11,27 +12,28 @@ use crate::error::TopoError;
 use crate::graph::{Edge, NodeId, Topology};
 use crate::own_paths::OwnPaths;
 
-/// Rail-only network: the GPUs of a cluster share a scale-up switch (as NVLink's), and the GPUs of one index in all
-/// clusters share a rail switch. GPUs forward, so a GPU is a switch with one host behind it. A path to another cluster
-/// takes one of the rails, with a hop over the scale-up switch at either end where the rail is not the GPU's own.
+/// Rail-only network. The GPUs of a cluster share a scale-up switch (such as NVLink's), and the GPUs of equal index
+/// in all clusters share a rail switch. GPUs forward, so a GPU is modelled as a switch with one host behind it. A
+/// path to another cluster takes one of the rails. If the rail is not the GPU's own, the path has a hop over the
+/// scale-up switch at that end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rail {
-    /// Clusters: GPUs that share a scale-up switch.
+    /// Number of clusters. The GPUs of a cluster share a scale-up switch.
     pub clusters: u32,
-    /// GPUs in each cluster, and so rails.
+    /// Number of GPUs in each cluster, which equals the number of rails.
     pub gpus_per_cluster: u32,
-    /// Rate between a host and its GPU's ports. Default: `rail_rate` and `scale_up_rate` together, all the GPU can send
-    /// (as the evaluation of LAPS was run).
+    /// Rate between a host and its GPU's ports. Default: the sum of `rail_rate` and `scale_up_rate`, all that the GPU
+    /// can send (as in the evaluation of LAPS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_rate: Option<Rate>,
-    /// Rate of the links to rail switches. Default: LAPS, section IV.
+    /// Rate of the links to rail switches. Default 100 Gb/s (LAPS, section IV).
     #[serde(default = "default_rate")]
     pub rail_rate: Rate,
     /// Rate of the links to scale-up switches. Default: `rail_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_up_rate: Option<Rate>,
-    /// One-way propagation delay between a host and its GPU's ports. Default: LAPS, section IV.
+    /// One-way propagation delay between a host and its GPU's ports. Default 1 us (LAPS, section IV).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay to rail switches. Default: `host_delay`.
@@ -40,7 +42,7 @@ pub struct Rail {
     /// One-way propagation delay to scale-up switches. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_up_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
     /// Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC does.
@@ -52,10 +54,10 @@ pub struct Rail {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GpuQueues {
-    /// Their packets are not marked, and the host knows what its GPU's ports can send.
+    /// GPUs do not mark packets, and the host knows the rates of its GPU's ports.
     #[default]
     Unmarked,
-    /// GPUs mark as all switches do, as in the evaluation of LAPS.
+    /// GPUs mark packets as all switches do, as in the evaluation of LAPS.
     Marked,
 }
 
@@ -66,7 +68,7 @@ impl GpuQueues {
 }
 
 impl Rail {
-    /// Links of the default rate and delay.
+    /// Creates a rail network with links of the default rate and delay.
     pub fn new(clusters: u32, gpus_per_cluster: u32) -> Self {
         Rail {
             clusters,
@@ -83,7 +85,7 @@ impl Rail {
     }
 }
 
-/// Switches are the GPUs, cluster by cluster, then the scale-up switches, then the rail switches.
+/// Numbering of switches: the GPUs, cluster by cluster, then the scale-up switches, then the rail switches.
 #[derive(Clone, Copy, Debug)]
 struct Wiring {
     clusters: u32,

@@ -1,8 +1,8 @@
 //! Import of the topologies of SimAI, a variant of HPCC's `topology.txt`.
 //!
-//! Its header has six words: the number of nodes, GPUs a server, the numbers of NVSwitches, of other switches and of links,
-//! and the kind of GPU. The ids of NVSwitches and of switches follow, then links as in HPCC. All other nodes are GPUs, which
-//! are hosts here.
+//! The header has six words: the number of nodes, of GPUs in each server, of NVSwitches, of other switches and of
+//! links, and the kind of GPU. The ids of NVSwitches and of switches follow, then links as in HPCC. All other nodes
+//! are GPUs, which are hosts here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,9 @@ use crate::routing::Routing;
 
 /// A topology of SimAI: GPUs with NVSwitches and a network.
 ///
-/// A GPU is a host. Routes are shortest by number of links: what goes from GPU to GPU of a server takes an NVSwitch, except
-/// that two which share a leaf, too, use both where one is not more than four times as fast as the other.
+/// A GPU is a host. Routes are shortest by number of links. Traffic between GPUs of a server therefore takes an
+/// NVSwitch. If the two GPUs also share a leaf, traffic takes both, unless one is more than four times as fast as the
+/// other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimAiTopology {
@@ -45,7 +46,7 @@ impl Build for SimAiTopology {
     }
 }
 
-/// Reads the text of a topology of SimAI; `file` is its name in errors.
+/// Parses the text of a topology of SimAI. `file` is its name in errors.
 pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoError> {
     const HEADER: [&str; 6] = ["nodes", "gpus_per_server", "nvswitches", "switches", "links", "gpu_type"];
     let mut lines = LineReader::new(file, text);
@@ -101,7 +102,7 @@ pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoErro
     })
 }
 
-/// Whether a host sends to another over several switches.
+/// Returns true if one host sends to the other over several switches.
 fn uses_several(topology: &Topology, a: NodeId, b: NodeId) -> bool {
     let (a, b) = (HostId(a.0), HostId(b.0));
     let leading = leading_ports(topology, &Routing::whole(topology), a, b);
@@ -109,7 +110,7 @@ fn uses_several(topology: &Topology, a: NodeId, b: NodeId) -> bool {
     ports.map(|(_, port)| port.peer).collect::<BTreeSet<_>>().len() > 1
 }
 
-/// Two hosts that share an NVSwitch and another switch, if any do.
+/// Returns two hosts that share an NVSwitch and another switch, if there are any.
 fn both_ways(topology: &Topology) -> Option<(NodeId, NodeId)> {
     let is_nvswitch = |node: NodeId| {
         topology.switch_index(node).is_some_and(|i| topology.switches()[i].name.starts_with("nvswitch"))
@@ -117,7 +118,7 @@ fn both_ways(topology: &Topology) -> Option<(NodeId, NodeId)> {
     let hosts_at =
         |switch: NodeId| topology.ports(switch).iter().map(|port| port.peer).filter(|&n| topology.is_host(n));
     let others = (topology.hosts()..topology.nodes()).map(NodeId).filter(|&node| !is_nvswitch(node));
-    // The host of this leaf that was seen at each NVSwitch last. Only looked up, never walked.
+    // Leaf and host that last used each NVSwitch. The map is never iterated, so its order has no effect.
     let mut seen = std::collections::HashMap::new();
     for leaf in others {
         for host in hosts_at(leaf) {

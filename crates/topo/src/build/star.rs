@@ -1,4 +1,4 @@
-//! One switch.
+//! Star: hosts at a single switch.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, p
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
-/// Hosts at one switch: every flow takes two hops.
+/// Hosts at one switch. Every path has two hops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Star {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// Rate of every link. Default: UDMP, section V-A.
+    /// Rate of every link. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub rate: Rate,
-    /// One-way propagation delay of every link. Default: UDMP, section V-A.
+    /// One-way propagation delay of every link. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub delay: Duration,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
 impl Star {
-    /// `hosts` hosts with links of the default rate and delay.
+    /// Creates a star of `hosts` hosts with links of the default rate and delay.
     pub fn new(hosts: u32) -> Self {
         Star { hosts, rate: default_rate(), delay: default_delay(), error_rate: 0.0 }
     }

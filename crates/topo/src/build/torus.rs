@@ -1,4 +1,4 @@
-//! Torus and mesh of two or three dimensions (or one, a ring).
+//! Torus and mesh of one (a ring) to three dimensions.
 
 use std::path::Path;
 
@@ -12,51 +12,52 @@ use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::own_paths::OwnPaths;
 
-/// Torus of one to three dimensions, or mesh: switches on a grid, each linked to its neighbours. Its paths go through one
-/// dimension after the other, in any order of them, the short way round first; in a torus each dimension also the long
-/// way. Lossless traffic can deadlock around a ring, whatever its routes (there are no dateline channels here); the
-/// watch names the cycle. A mesh does not while all paths take its dimensions in one order (`max_paths` = 1).
+/// Torus or mesh of one to three dimensions: switches on a grid, each linked to its neighbours. A path takes one
+/// dimension after the other, in any order of dimensions. In a torus it may go around a dimension in both directions;
+/// the shorter one comes first. Lossless traffic can deadlock around a ring with any routes, as there are no dateline
+/// channels; the PFC watch then reports the cycle. A mesh does not deadlock if all paths take its dimensions in one
+/// order (`max_paths` = 1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Torus {
-    /// Switches along each dimension, one to three numbers, such as [4, 4].
+    /// Number of switches along each dimension, one to three numbers, such as [4, 4].
     pub size: Vec<u32>,
-    /// Hosts at each switch.
+    /// Number of hosts at each switch. Default 1.
     #[serde(default = "one")]
     pub hosts_per_switch: u32,
-    /// Whether the ends of each dimension are linked.
+    /// Links between the ends of each dimension: "joined" for a torus, "open" for a mesh. Default "joined".
     #[serde(default)]
     pub ends: TorusEnds,
-    /// Rate of the links between hosts and switches. Default: UDMP, section V-A.
+    /// Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
     pub host_rate: Rate,
     /// Rate of the links between switches. Default: `host_rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_rate: Option<Rate>,
-    /// One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
+    /// One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
     pub host_delay: Duration,
     /// One-way propagation delay between switches. Default: `host_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_delay: Option<Duration>,
-    /// Probability that a link loses a packet, on every link.
+    /// Probability that a link loses a packet, for every link, 0 to 1. Default 0.
     #[serde(default)]
     pub error_rate: f64,
 }
 
-/// Whether the ends of a dimension are linked.
+/// Links between the ends of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TorusEnds {
     /// Each dimension of three or more switches is a ring: a torus.
     #[default]
     Joined,
-    /// Each dimension is a line: a mesh.
+    /// Each dimension is a chain: a mesh.
     Open,
 }
 
 impl Torus {
-    /// One host a switch, links of the default rate and delay.
+    /// Creates a torus with one host at each switch and links of the default rate and delay.
     pub fn new(size: Vec<u32>) -> Self {
         Torus {
             size,
@@ -78,12 +79,13 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Whether the ends of dimension `d` are linked by a link of their own.
+    /// Returns true if a link joins the ends of dimension `d`.
     fn is_ring(&self, d: usize) -> bool {
         self.ends == TorusEnds::Joined && self.grid.size[d] > 2
     }
 
-    /// Steps from one coordinate to another: forwards (positive) or backwards, the shorter way first.
+    /// Returns the steps from one coordinate to another, positive for forward and negative for backward. In a ring
+    /// there are two ways, the shorter one first.
     fn ways(&self, d: usize, from: u32, to: u32) -> Vec<i64> {
         let direct = i64::from(to) - i64::from(from);
         if direct == 0 || !self.is_ring(d) {
@@ -93,7 +95,7 @@ impl Wiring {
         if around.abs() < direct.abs() { vec![around, direct] } else { vec![direct, around] }
     }
 
-    /// The switches of a way: dimensions in this order, so many steps in each.
+    /// Returns the switches on a path that takes the dimensions in this order, with `steps` in each.
     fn walk(&self, src: u32, order: &[usize], steps: &[i64]) -> Vec<u32> {
         let mut at = self.grid.coordinates(src);
         let mut switches = vec![src];

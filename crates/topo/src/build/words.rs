@@ -1,7 +1,7 @@
-//! The words of `topology.txt`, line by line, and what the forms of HPCC, SimAI and LAPS have in common.
+//! Words of `topology.txt`, read line by line, and the common parts of the formats of HPCC, SimAI and LAPS.
 //!
-//! The programs that made these formats read a stream of words, so that in a line with a column missing they take the
-//! first word of the next line for it. A line is a line here, and what is wrong with it is said of that line.
+//! The programs that defined these formats read a stream of words. If a column is missing in a line, they use the
+//! first word of the next line instead. Here a line ends at its end, and errors refer to the line.
 
 use std::iter::Peekable;
 use std::str::Lines;
@@ -12,27 +12,27 @@ use crate::error::{Location, TopoError};
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
 use crate::import::Import;
 
-/// The words of the first line that has some.
+/// Returns the words of the first line that has any.
 pub fn header_words(text: &str) -> Vec<&str> {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().split_whitespace().collect()
 }
 
-/// Whether the header is that of SimAI: six words of which the last, the kind of GPU, is no number. Returns that word.
+/// Returns the kind of GPU if the header is that of SimAI: six words, the last of which (the kind) is not a number.
 pub(crate) fn is_simai(text: &str) -> Option<&str> {
     let words = header_words(text);
     (words.len() == 6 && words[5].parse::<u64>().is_err()).then(|| words[5])
 }
 
-/// A text whose lines are read one by one; empty ones are passed over.
+/// Reader of the lines of a text. Empty lines are skipped.
 pub(super) struct LineReader<'a> {
     file: &'a str,
     text: &'a str,
     lines: Peekable<Lines<'a>>,
-    /// The line last read, from 1.
+    /// Number of the line read last, from 1.
     line: u32,
 }
 
-/// The words of a line.
+/// Words of a line.
 pub(super) struct Line<'a> {
     file: &'a str,
     content: &'a str,
@@ -40,7 +40,7 @@ pub(super) struct Line<'a> {
     words: Vec<&'a str>,
 }
 
-/// Words of a line that are looked at; no line of these formats has as many, but lists of ids.
+/// Largest number of words of a line that are read. Only lists of ids have as many.
 const MOST_WORDS: usize = 16;
 
 impl<'a> LineReader<'a> {
@@ -48,7 +48,7 @@ impl<'a> LineReader<'a> {
         LineReader { file, text, lines: text.lines().peekable(), line: 0 }
     }
 
-    /// Passes over empty lines, and returns the content of the next without reading it.
+    /// Skips empty lines. Returns the content of the next line without consuming it.
     fn peek(&mut self) -> Option<&'a str> {
         while self.lines.next_if(|line| line.trim().is_empty()).is_some() {
             self.line = self.line.saturating_add(1);
@@ -56,7 +56,7 @@ impl<'a> LineReader<'a> {
         self.lines.peek().copied()
     }
 
-    /// The next line with words; nothing at the end.
+    /// Returns the next line with words, or `None` at the end.
     pub(super) fn next(&mut self) -> Option<Line<'a>> {
         let content = self.peek()?;
         self.lines.next();
@@ -64,7 +64,7 @@ impl<'a> LineReader<'a> {
         Some(Line { file: self.file, content, number: self.line, words: Vec::new() }.split(MOST_WORDS))
     }
 
-    /// The next line; `what` is expected there.
+    /// Returns the next line, or an error that names the expected content, `what`.
     pub(super) fn expect(&mut self, what: &str) -> Result<Line<'a>, TopoError> {
         self.next().ok_or_else(|| self.refuse_end(format!("the file ends where {what} is expected")))
     }
@@ -73,7 +73,8 @@ impl<'a> LineReader<'a> {
         TopoError::File { at: Location::of_offset(self.file, self.text, self.text.len()), what }
     }
 
-    /// What follows the header: the ids of switches, so many of each kind, and the links. All other nodes are hosts.
+    /// Reads the rest of the file after the header: lists of switch ids, one for each kind, and the links. All other
+    /// nodes are hosts.
     pub(super) fn network(
         mut self,
         nodes: u32,
@@ -84,7 +85,7 @@ impl<'a> LineReader<'a> {
         let (host_ids, switch_ids): (Vec<u32>, Vec<u32>) =
             (0..nodes).partition(|&id| kind_of[id as usize].is_none());
         let hosts = host_ids.len() as u32;
-        // Ids of the file to ids of ours.
+        // Node of each id of the file.
         let mut node_of = vec![NodeId(0); nodes as usize];
         for (&id, node) in host_ids.iter().chain(&switch_ids).zip(0..) {
             node_of[id as usize] = NodeId(node);
@@ -108,7 +109,8 @@ impl<'a> LineReader<'a> {
         Import { file: self.file, name, hosts, host_names, switches, tiers: no_tiers, links: parsed }.finish()
     }
 
-    /// The kind of switch that each node is. Ids may go on over several lines; the last ends its line.
+    /// Reads the kind of switch of each node. A list of ids may extend over several lines; its last id must end a
+    /// line.
     fn switch_ids<'k>(
         &mut self,
         nodes: u32,
@@ -169,8 +171,9 @@ impl<'a> LineReader<'a> {
         Ok(Link { a: node_of[src as usize], b: node_of[dst as usize], rate, delay, error_rate })
     }
 
-    /// Text may follow the links. A further link between nodes that exist is a wrong count; links of other
-    /// nodes are left over from a larger network (HPCC's own star has them) and ignored like prose.
+    /// Checks the text after the links. A further link between existing nodes means that the count is wrong. Links
+    /// between other nodes are left over from a larger network (HPCC's own star has them) and are ignored, like other
+    /// text.
     fn no_further_link(&mut self, links: u64, nodes: u32) -> Result<(), TopoError> {
         let Some(line) = self.next() else { return Ok(()) };
         let is_node = |word: &&str| word.parse::<u32>().is_ok_and(|id| id < nodes);
@@ -183,7 +186,7 @@ impl<'a> LineReader<'a> {
 }
 
 impl Line<'_> {
-    /// Looks at so many words.
+    /// Splits the line into at most `most` words.
     fn split(mut self, most: usize) -> Self {
         self.words = self.content.split_whitespace().take(most).collect();
         self
@@ -193,7 +196,7 @@ impl Line<'_> {
         self.words[column]
     }
 
-    /// Refuses a line with more or fewer columns than these.
+    /// Returns an error unless the line has exactly these columns.
     pub(super) fn has_columns(&self, what: &str, columns: &[&str]) -> Result<(), TopoError> {
         let found = self.words.len();
         if found == columns.len() {
@@ -236,12 +239,12 @@ impl Line<'_> {
     }
 }
 
-/// Whether a line has what a link has: a rate in its third column.
+/// Returns true if a line has the form of a link: its third column is a rate.
 fn is_link(content: &str) -> bool {
     content.split_whitespace().nth(2).is_some_and(|word| parse_rate(word).is_ok())
 }
 
-/// A rate as ns-3 writes it: "100Gbps" or "100Gb/s"; an upper-case B stands for bytes.
+/// Parses a rate as ns-3 writes it: "100Gbps" or "100Gb/s". An upper-case B stands for bytes.
 fn parse_rate(word: &str) -> Result<Rate, String> {
     let bytes = word.contains('B');
     let rate: Rate = word.replace("/s", "ps").replace('B', "b").parse().map_err(|why| format!("{why}"))?;
@@ -252,7 +255,7 @@ fn parse_rate(word: &str) -> Result<Rate, String> {
     Ok(Rate::from_bps(bps))
 }
 
-/// A word short enough for an error text.
+/// Shortens a word for an error text.
 fn cut(word: &str) -> &str {
     const LONGEST: usize = 40;
     word.char_indices().nth(LONGEST).map_or(word, |(end, _)| &word[..end])

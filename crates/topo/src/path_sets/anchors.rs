@@ -1,12 +1,12 @@
-//! Anchors: the switches a packet must be told of so that ordinary shortest-path routing takes it along a given path.
+//! Anchors: switches that a packet must name so that ordinary shortest-path routing takes it along a given path.
 
 use crate::graph::{NodeId, Topology};
 use crate::path_sets::PathSets;
 
 impl PathSets {
-    /// How few anchors pin each path, in the order of [`PathSets::number`]: between one anchor and the next, from the first
-    /// switch to the first anchor and from the last one to the last switch, the shortest way is the only one. None where
-    /// the path itself is. They pin the way back, too.
+    /// Returns the smallest number of anchors that pin each path, in the order of [`PathSets::number`]. Anchors split
+    /// a path into sections, each of which is the only shortest path between its ends. A path that is itself the only
+    /// shortest one needs no anchors. The anchors pin the reverse path, too.
     pub fn anchors(&self, topology: &Topology) -> Vec<u8> {
         let mut ways = ShortestPaths { topology, from: vec![None; topology.switches().len()] };
         let of_edge = |from: usize| {
@@ -27,13 +27,13 @@ impl PathSets {
     }
 }
 
-/// Shortest ways over switches, worked out from each switch when it is first asked for.
+/// Shortest paths over switches, computed from each switch on first use.
 struct ShortestPaths<'a> {
     topology: &'a Topology,
     from: Vec<Option<Box<[Shortest]>>>,
 }
 
-/// The shortest ways to a switch: their hops, and whether there is just one.
+/// Shortest paths to a switch: their number of hops, and whether there is only one.
 #[derive(Clone, Copy)]
 struct Shortest {
     hops: u32,
@@ -43,8 +43,8 @@ struct Shortest {
 const UNREACHABLE: Shortest = Shortest { hops: u32::MAX, is_only: false };
 
 impl ShortestPaths<'_> {
-    /// Anchors of the path over these switches. Going as far as possible each time takes the fewest, since what is
-    /// part of an only shortest way is one itself.
+    /// Returns the number of anchors of the path over these switches. Each step advances as far as possible, which
+    /// needs the fewest anchors, because a section of an only shortest path is an only shortest path itself.
     fn anchors(&mut self, switches: &[NodeId]) -> u8 {
         let (mut anchors, mut at) = (0, 0);
         while at + 1 < switches.len() {
@@ -60,7 +60,7 @@ impl ShortestPaths<'_> {
         anchors
     }
 
-    /// Whether the way from one of `switches` to another is the only shortest one.
+    /// Returns true if the section of the path between two of `switches` is the only shortest path between them.
     fn is_only(&mut self, switches: &[NodeId], from: usize, to: usize) -> bool {
         let index = |node| self.topology.switch_index(node).expect("paths lead over switches");
         let (source, target) = (index(switches[from]), index(switches[to]));
@@ -85,7 +85,7 @@ impl ShortestPaths<'_> {
                     ways[peer] = Shortest { hops: here.hops + 1, is_only: here.is_only };
                     order.push(peer);
                 } else if ways[peer].hops == here.hops + 1 {
-                    // Another neighbour as near, or a link parallel to the first.
+                    // Another neighbour at the same distance, or a link parallel to the first.
                     ways[peer].is_only = false;
                 }
             }

@@ -1,4 +1,5 @@
-//! Whether switches that know next hops only, and not what path a packet is on, could send it in a circle.
+//! Detection of routing circles: switches that know only next hops, and not the path of a packet, could forward it in
+//! a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +7,9 @@ use super::plan::PathSets;
 use crate::graph::{NodeId, Topology};
 
 impl PathSets {
-    /// Two edges whose paths, taken hop by hop and mixed, could lead in a circle, and a switch on it. No path does so by
-    /// itself; but where one goes from `a` over `b` to `c` and another from `a` over `c` to `b`, a packet may go to and fro.
+    /// Returns two edges whose paths could form a circle if switches mix their next hops, and a switch on the circle.
+    /// No single path does. But if one path goes from `a` over `b` to `c` and another from `a` over `c` to `b`,
+    /// switches may forward a packet back and forth.
     pub fn next_hops_in_a_circle(&self, topology: &Topology) -> Option<(NodeId, NodeId, NodeId)> {
         let edges = self.edges().len() as u32;
         let mut pairs = (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to)));
@@ -17,9 +19,9 @@ impl PathSets {
         })
     }
 
-    /// A switch on a circle of the next hops from one edge to another, if there is one.
+    /// Returns a switch on a circle of the next hops from one edge to another, if there is one.
     fn circle(&self, topology: &Topology, from: u32, to: u32) -> Option<NodeId> {
-        // Two paths at least make a circle.
+        // A circle needs at least two paths.
         if self.between_edges(from, to).len() < 2 {
             return None;
         }
@@ -32,7 +34,7 @@ impl PathSets {
                 *before.entry(end).or_default() += 1;
             }
         }
-        // A node without predecessors is in no circle; the same then holds for those that only it led to.
+        // A node without predecessors is on no circle. Removing it may leave its successors without predecessors.
         let mut free: Vec<NodeId> =
             before.iter().filter(|(_, count)| **count == 0).map(|(&at, _)| at).collect();
         while let Some(at) = free.pop() {

@@ -1,33 +1,35 @@
-//! What a scenario says about who chooses routes.
+//! Configuration of routing: the choice of routes, and explicit paths.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What chooses the route of a packet.
+/// Choice of the route of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RoutingConfig {
-    /// Switches choose among the shortest ways by a hash; a path is what the source puts into that hash (ECMP).
+    /// Switches choose among shortest routes by a hash of header fields. A path is a value that the source sets in
+    /// these fields (ECMP).
     #[default]
     Ecmp,
-    /// The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links. A path
-    /// with a dead link loses what takes it, and is reported dead to the schemes after `switch.reroute_after`.
-    Source(SourceRouting),
-    /// The switch of the sender chooses among explicit paths, by `switch.forwarding`: "letflow", "conga" or "conweave".
-    /// Switches beyond follow what it has chosen; what these do not balance takes a shortest way, by a hash. Paths with a
-    /// dead link are left out after `switch.reroute_after`.
-    SenderSwitch(SourceRouting),
-    /// Each switch chooses among its next hops, as with "ecmp", but those that the explicit paths of the packet's two hosts
-    /// take there, detours included; a next hop that several of them take counts once. By `switch.forwarding` "ecmp", "rps"
-    /// or "letflow". So the study of LAPS routes ECMP, LetFlow and PLB. Paths with a dead link are left out after
+    /// The source chooses among explicit paths and so determines every hop. Acknowledgements return over the same
+    /// links. A path with a link that is down loses its packets, and is reported as down to the schemes after
     /// `switch.reroute_after`.
+    Source(SourceRouting),
+    /// The sender's switch chooses among explicit paths, according to `switch.forwarding`: "letflow", "conga" or
+    /// "conweave". The other switches follow its choice. Packets that these methods do not balance take a shortest
+    /// path, selected by a hash. Paths with a link that is down are excluded after `switch.reroute_after`.
+    SenderSwitch(SourceRouting),
+    /// Each switch chooses among next hops, as with "ecmp", but from those that the explicit paths of the packet's
+    /// two hosts take there, detours included. A next hop counts once even if several paths take it.
+    /// `switch.forwarding` may be "ecmp", "rps" or "letflow". The study of LAPS routes ECMP, LetFlow and PLB in this
+    /// way. Paths with a link that is down are excluded after `switch.reroute_after`.
     NextHops(SourceRouting),
 }
 
 impl RoutingConfig {
-    /// The explicit paths, where there are any.
+    /// Returns the explicit paths, if there are any.
     pub fn explicit(&self) -> Option<&SourceRouting> {
         match self {
             RoutingConfig::Ecmp => None,
@@ -37,7 +39,7 @@ impl RoutingConfig {
         }
     }
 
-    /// The same, to change them.
+    /// Returns the explicit paths for modification, if there are any.
     pub fn explicit_mut(&mut self) -> Option<&mut SourceRouting> {
         match self {
             RoutingConfig::Ecmp => None,
@@ -48,34 +50,36 @@ impl RoutingConfig {
     }
 }
 
-/// Explicit paths, every hop of them.
+/// Explicit paths, which determine every hop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceRouting {
-    /// Which paths a pair of hosts has. Default: those the topology means sources to use.
+    /// Paths of each pair of hosts. Default: the paths that the topology provides for sources.
     pub paths: PathSetConfig,
 }
 
-/// Which paths a pair of hosts has.
+/// Paths of each pair of hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PathSetConfig {
-    /// Those the topology means its sources to use: in a Dragonfly and over rails the minimal path and the detours that
-    /// LAPS uses (IEEE ToN 2026), in a torus and a full mesh those of its dimensions, elsewhere all shortest ones.
+    /// The paths that the topology provides for its sources. In a Dragonfly and in rail networks these are the
+    /// minimal path and the detours that LAPS uses (IEEE ToN 2026). In a torus and a full mesh they follow its
+    /// dimensions. In other topologies they are all shortest paths.
     Own(OwnPathsConfig),
-    /// All paths of the least number of hops; parallel links count.
+    /// All paths with the fewest hops. Parallel links count as different paths.
     AllShortest(AllShortest),
-    /// The `k` paths of fewest hops that visit no switch twice: for irregular networks.
-    /// Parallel links count once.
+    /// The `k` paths with the fewest hops that visit no switch twice, for irregular networks. Parallel links count
+    /// once.
     KShortest(KShortest),
     /// Paths from a file; see `docs/explicit-paths.md`.
     File(PathFile),
-    /// Those of LAPS's simulator, its `laps-PIT.txt`, with a topology of `kind = "laps"`; see `docs/explicit-paths.md`.
+    /// Paths of LAPS's simulator, from its `laps-PIT.txt`, with a topology of `kind = "laps"`; see
+    /// `docs/explicit-paths.md`.
     Laps(LapsPathFile),
 }
 
 impl PathSetConfig {
-    /// The file they are read from, if they are.
+    /// Returns the file that the paths are read from, if there is one.
     pub fn file(&mut self) -> Option<&mut PathBuf> {
         match self {
             PathSetConfig::File(file) => Some(&mut file.path),
@@ -83,7 +87,7 @@ impl PathSetConfig {
             _ => None,
         }
     }
-    /// Whether they are read from a file.
+    /// Returns true if the paths are read from a file.
     pub fn is_file(&self) -> bool {
         matches!(self, PathSetConfig::File(_) | PathSetConfig::Laps(_))
     }
@@ -95,19 +99,21 @@ impl Default for PathSetConfig {
     }
 }
 
-/// The paths the topology means its sources to use.
+/// The paths that the topology provides for sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OwnPathsConfig {
-    /// Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+    /// Largest number of paths of a pair, 1 to 65535. If there are more, evenly spaced ones are selected. Default
+    /// 256.
     pub max_paths: u32,
 }
 
-/// All paths of the least number of hops.
+/// All paths with the fewest hops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AllShortest {
-    /// Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+    /// Largest number of paths of a pair, 1 to 65535. If there are more, evenly spaced ones are selected. Default
+    /// 256.
     pub max_paths: u32,
 }
 
@@ -123,13 +129,14 @@ impl Default for AllShortest {
     }
 }
 
-/// The `k` paths of fewest hops that visit no switch twice.
+/// The `k` paths with the fewest hops that visit no switch twice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KShortest {
-    /// Paths of a pair, 1 to 256; fewer where there are no more. Default 8, as in Jellyfish (NSDI 2012, section 4).
+    /// Number of paths of a pair, 1 to 256; fewer if there are no more. Default 8, as in Jellyfish (NSDI 2012,
+    /// section 4).
     pub k: u32,
-    /// Hops that a path may have beyond the shortest one, 0 to 62. Default 4.
+    /// Largest number of hops that a path may have beyond the shortest one, 0 to 62. Default 4.
     pub max_extra_hops: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Paths from a file (TOML). The format is told to users in `docs/explicit-paths.md`.
+//! Paths from a file (TOML). `docs/explicit-paths.md` describes the format for users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn build(config: &PathFile, plan: Plan<'_>, base_dir: &Path) -> Resul
     parse(&file, &text, plan)
 }
 
-/// Reads the text of a path file about a topology; `file` is its name in errors.
+/// Parses the text of a path file for a topology. `file` is its name in errors.
 pub fn parse_path_file(
     file: &str,
     text: &str,
@@ -47,7 +47,7 @@ fn yes() -> bool {
     true
 }
 
-/// A path of a pair with where its number was given, if it was.
+/// Path of a pair, and the number that the file gives it, if any.
 struct Numbered {
     id: Option<Spanned<u32>>,
     hops: Vec<Hop>,
@@ -92,12 +92,12 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
     })
 }
 
-/// "spine0" of "spine0" and of "spine0#1".
+/// Returns "spine0" for "spine0" and for "spine0#1".
 fn switch_name(name: &Spanned<String>) -> &str {
     name.get_ref().split('#').next().unwrap_or_default()
 }
 
-/// The links of a path, from its list of switches.
+/// Returns the links of a path, derived from its list of switches.
 fn hops_of(source: &Source<'_>, topology: &Topology, path: &PathText) -> Result<Vec<Hop>, TopoError> {
     let via = path.via.get_ref();
     if !(2..=MAX_SWITCHES).contains(&via.len()) {
@@ -150,7 +150,7 @@ fn hop(
     })
 }
 
-/// The paths of a pair in order of their numbers, or as they come where none has one.
+/// Returns the paths of a pair ordered by their numbers, or in the order of the file if none has a number.
 fn order(source: &Source<'_>, pair: &str, paths: Vec<Numbered>) -> Result<Vec<Vec<Hop>>, TopoError> {
     let count = paths.len();
     if count > MAX_PATHS as usize {

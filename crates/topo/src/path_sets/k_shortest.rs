@@ -1,8 +1,8 @@
-//! The k paths of fewest hops without a loop.
+//! The k paths with the fewest hops and without a loop.
 //!
-//! Hops are whole numbers, so the paths are listed length by length: a search from the source that turns back where the
-//! rest of the length does not suffice. Two libraries were tried for it: Yen's algorithm in `pathfinding` 4.16 misses
-//! paths where many are equally long, as they are here; `petgraph` has lengths of paths only.
+//! Hops are whole numbers, so paths are enumerated by increasing length, with a search from the source that turns
+//! back if the remaining length does not suffice. Two libraries were rejected: Yen's algorithm in `pathfinding` 4.16
+//! misses paths if many have equal length, which is common here, and `petgraph` returns only the lengths of paths.
 
 use pathweave_units::mix64;
 
@@ -49,22 +49,23 @@ pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, Topo
     })
 }
 
-/// Lists the paths to a switch that have a given number of hops.
+/// Search for the paths to a switch with a given number of hops.
 struct Search<'a> {
     neighbours: &'a [Vec<u32>],
     to_dst: &'a [u32],
     dst: u32,
-    /// Where in its list of neighbours a switch is left first: another place for each pair and switch, so that pairs
-    /// with more paths of a length than they may have do not all crowd the same links.
+    /// Seed of the position in its list of neighbours at which the search leaves a switch. The position differs
+    /// between pairs and switches. Pairs with more paths of a length than are allowed thus do not all use the same
+    /// links.
     start: u64,
     most: usize,
-    /// From the source so far.
+    /// Switches of the current path, from the source on.
     path: Vec<u32>,
     found: Vec<Vec<u32>>,
 }
 
 impl Search<'_> {
-    /// Completes the path at hand by exactly `left` more hops in every way.
+    /// Completes the current path in every possible way with exactly `left` more hops.
     fn extend(&mut self, left: u32) {
         let at = *self.path.last().expect("begins with the source");
         if at == self.dst {
@@ -88,7 +89,7 @@ impl Search<'_> {
     }
 }
 
-/// The switches linked to each switch, ascending, each once.
+/// Returns the switches linked to each switch, in ascending order and without repetition.
 fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
     let of = |index: usize| {
         let ports = topology.ports(topology.switch_node(index)).iter();
@@ -101,7 +102,7 @@ fn neighbours(topology: &Topology) -> Vec<Vec<u32>> {
     (0..topology.switches().len()).map(of).collect()
 }
 
-/// Hops from each switch to this one over switches only.
+/// Returns the hops from each switch to this one, over switches only.
 fn distances(neighbours: &[Vec<u32>], to: u32) -> Vec<u32> {
     let mut hops = vec![u32::MAX; neighbours.len()];
     hops[to as usize] = 0;

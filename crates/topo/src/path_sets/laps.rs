@@ -1,5 +1,5 @@
-//! Paths of LAPS's simulator, `laps-PIT.txt`: a path a line, as its number, a priority, the ports it takes and the nodes
-//! it visits, both hosts included.
+//! Paths of LAPS's simulator, `laps-PIT.txt`. A line has one path: its number, a priority, the ports it takes and the
+//! nodes it visits, including both hosts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn build(config: &LapsPathFile, plan: Plan<'_>, base_dir: &Path) -> R
     parse(&file, &text, plan)
 }
 
-/// Reads the text of a `laps-PIT.txt` about a topology that keeps its ids; `file` is its name in errors.
+/// Parses the text of a `laps-PIT.txt` for a topology that keeps its ids. `file` is its name in errors.
 pub fn parse_laps_paths(
     file: &str,
     text: &str,
@@ -27,7 +27,7 @@ pub fn parse_laps_paths(
     parse(file, text, Plan::new(topology, wanted)?)
 }
 
-/// The paths from a host to another, in order of the file: NIC ports of both hosts, and links from switch to switch.
+/// Paths from one host to another, in the order of the file: NIC ports of both hosts, and links between switches.
 struct OfPair {
     line: u32,
     paths: Vec<([u8; 2], Vec<Hop>)>,
@@ -40,7 +40,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
         what,
     };
     let nodes = nodes_by_id(topology).map_err(|what| at(0, what))?;
-    // Numbers are only looked up, never walked.
+    // Lines of path numbers. The map is never iterated.
     let mut line_of: HashMap<u64, u32> = HashMap::new();
     let mut pairs: BTreeMap<(HostId, HostId), OfPair> = BTreeMap::new();
     for (line, content) in (1u32..).zip(text.lines()) {
@@ -62,7 +62,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
         }
         of_pair.paths.push(path);
     }
-    // Hosts of one switch choose from the same paths.
+    // Hosts at the same switch have the same paths.
     let mut of_edges: BTreeMap<(u32, u32), ((HostId, HostId), OfPair)> = BTreeMap::new();
     for ((src, dst), of_pair) in pairs {
         let edges = (plan.edge_of[src.index()], plan.edge_of[dst.index()]);
@@ -93,7 +93,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
     })
 }
 
-/// Columns of the longest path: number, priority, its links' ports and one node more.
+/// Number of columns of the longest path: number, priority, the ports of its links and one node more than links.
 const MOST_COLUMNS: usize = 2 + 2 * (MAX_SWITCHES + 1) + 1;
 
 struct HostPath {
@@ -102,7 +102,7 @@ struct HostPath {
     hops: Vec<Hop>,
 }
 
-/// A path and its number.
+/// Parses a path and its number.
 fn path(
     words: &[&str],
     topology: &Topology,
@@ -120,7 +120,7 @@ fn path(
             "more than {MOST_COLUMNS} columns; a path visits {MAX_SWITCHES} switches at most"
         ));
     }
-    // Number and priority, h ports, h + 1 nodes; from host to host over a switch at least.
+    // Number and priority, h ports, h + 1 nodes, from host to host over at least one switch.
     if columns < 7 || columns.is_multiple_of(2) {
         return Err(format!(
             "{columns} columns; expected 2h + 3 for a path of h links, 2 at least: path priority port{{h}} node{{h+1}}"
@@ -154,7 +154,7 @@ fn path(
         let what = format!("port {i} of path {id}");
         let port = number(2 + i, &what)?;
         let all = topology.ports(visited[i]);
-        // Ports are numbered from 1, in order of the links.
+        // Ports are numbered from 1, in the order of the links.
         let found = usize::try_from(port).ok().and_then(|port| all.get(port.checked_sub(1)?));
         let Some(found) = found else {
             return Err(format!(
@@ -171,7 +171,7 @@ fn path(
                 topology.node_name(visited[i + 1])
             ));
         }
-        // Hosts have no more ports than 64.
+        // Hosts have at most 64 ports, so the cast is lossless.
         match i {
             0 => ports[0] = (port - 1) as u8,
             _ if i + 1 == links => ports[1] = found.peer_port as u8,
@@ -182,7 +182,7 @@ fn path(
     Ok((id, HostPath { ends: (host(visited[0]), host(visited[links])), ports, hops }))
 }
 
-/// The nodes by the ids that their names keep.
+/// Returns the nodes by the ids that their names keep.
 fn nodes_by_id(topology: &Topology) -> Result<HashMap<u64, NodeId>, String> {
     let mut nodes = HashMap::new();
     for node in (0..topology.nodes()).map(NodeId) {

@@ -1,8 +1,8 @@
-//! Explicit paths: what a source may choose from where it chooses whole routes.
+//! Explicit paths, from which a source chooses if it determines whole routes.
 //!
-//! The paths of a pair of hosts are those of their *edges*, the switches they are attached to, so a [`PathSets`] holds
-//! one list for each ordered pair of edges and nothing for a pair of hosts. Path `p` of a pair is `PathId(p)` of a
-//! packet. Between hosts of one switch there is always exactly one path.
+//! The paths of a pair of hosts are those of their *edges*, the switches to which they are attached. A [`PathSets`]
+//! therefore holds one list for each ordered pair of edges, and none for pairs of hosts. Path `p` of a pair is the
+//! packet's `PathId(p)`. Between hosts at one switch there is always exactly one path.
 
 mod anchors;
 mod circles;
@@ -28,7 +28,7 @@ use crate::error::TopoError;
 use crate::graph::Topology;
 
 impl PathSets {
-    /// The paths of a topology as configured. Files are found relative to `base_dir`.
+    /// Builds the paths of a topology as configured. Paths of files are relative to `base_dir`.
     pub fn build(
         config: &PathSetConfig,
         topology: &Topology,

@@ -1,4 +1,4 @@
-//! The paths of every pair of edges, and what finds them: which pairs want paths, and where paths are put.
+//! Paths of every pair of edges, and the framework for finding them.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use crate::graph::{Link, LinkId, NodeId, PortRef, Topology};
 use crate::host_ports::leading_ports;
 use crate::routing::Routing;
 
-/// Most hops of all paths together: 1 GiB here and in the fabric.
+/// Largest number of hops of all paths together: 1 GiB here and in the fabric.
 const MAX_HOPS: usize = 1 << 26;
-/// Most edges: their pairs have a table.
+/// Largest number of edges. There is a table of their pairs.
 const MAX_EDGES: usize = 1 << 13;
-/// Most paths of a pair.
+/// Largest number of paths of a pair.
 pub(super) const MAX_PATHS: u32 = u16::MAX as u32;
-/// Most switches on a path: a packet that has passed more counts as caught in a loop.
+/// Largest number of switches on a path. A packet that has passed more counts as caught in a loop.
 pub(super) const MAX_SWITCHES: usize = 64;
 
-/// A link in one of its directions.
+/// Link in one of its directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hop(u32);
 
 impl Hop {
-    /// Out of the node behind this port.
+    /// Returns the hop that leaves a node by this port.
     pub(crate) fn by(port: &PortRef) -> Self {
         Hop(port.link.0 << 1 | u32::from(!port.is_a))
     }
-    /// The link.
+    /// Returns the link.
     pub fn link(self) -> LinkId {
         LinkId(self.0 >> 1)
     }
-    /// Whether it goes from the link's `a` end to its `b` end.
+    /// Returns true if the hop goes from the link's `a` end to its `b` end.
     pub fn from_a(self) -> bool {
         self.0 & 1 == 0
     }
-    /// The other direction.
+    /// Returns the hop in the other direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         Hop(self.0 ^ 1)
     }
-    /// Where it ends.
+    /// Returns the node at the end of the hop.
     pub fn end(self, topology: &Topology) -> NodeId {
         let Link { a, b, .. } = *topology.link(self.link());
         if self.from_a() { b } else { a }
@@ -50,12 +50,12 @@ impl Hop {
 /// Rates and delays of the links of a path from host to host.
 pub type LinkProfile = Vec<(Rate, Duration)>;
 
-/// The paths of every pair of edges, or of those that were asked for.
+/// Paths of every pair of edges, or of those that were requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSets {
     /// Edge of each host.
     pub(super) edge_of: Vec<u32>,
-    /// The switches of each edge, by NIC port.
+    /// Switches of each edge, indexed by NIC port.
     pub(super) edges: Vec<Vec<NodeId>>,
     /// Paths from edge `a` to edge `b` are `first_path[a * edges + b]..` up to the next entry.
     pub(super) first_path: Vec<u32>,
@@ -66,75 +66,77 @@ pub struct PathSets {
     pub(super) ends: Vec<[u8; 2]>,
 }
 
-/// For which pairs paths are wanted.
+/// Pairs for which paths are requested.
 #[derive(Clone, Copy, Debug)]
 pub enum Wanted<'a> {
-    /// For all of them.
+    /// All pairs.
     All,
-    /// For these, in both directions.
+    /// These pairs, in both directions.
     Pairs(&'a [(HostId, HostId)]),
 }
 
 impl PathSets {
-    /// The switches that hosts are attached to, by NIC port; their index is the edge's number.
+    /// Returns the switches of each edge, indexed by NIC port. The index of an entry is the number of the edge.
     pub fn edges(&self) -> &[Vec<NodeId>] {
         &self.edges
     }
-    /// The edge of a host.
+    /// Returns the edge of a host.
     pub fn edge_of(&self, host: HostId) -> u32 {
         self.edge_of[host.index()]
     }
-    /// The paths from one edge to another, each as its links from switch to switch.
+    /// Returns the paths from one edge to another, each as its links between switches.
     pub fn between_edges(&self, from: u32, to: u32) -> impl ExactSizeIterator<Item = &[Hop]> {
         let pair = from as usize * self.edges.len() + to as usize;
         let paths = self.first_path[pair] as usize..self.first_path[pair + 1] as usize;
         paths.map(|path| &self.hops[self.first_hop[path] as usize..self.first_hop[path + 1] as usize])
     }
-    /// The paths from one host to another, each as its links from switch to switch. None where they were not asked for
-    /// or do not exist, or the hosts are one.
+    /// Returns the paths from one host to another, each as its links between switches. The result is empty if paths
+    /// of the pair were not requested or do not exist, or if both hosts are the same.
     pub fn between(&self, src: HostId, dst: HostId) -> impl ExactSizeIterator<Item = &[Hop]> {
         let paths = self.between_edges(self.edge_of(src), self.edge_of(dst));
         paths.take(if src == dst { 0 } else { usize::MAX })
     }
-    /// Number of path `path` of a pair among those of all pairs; `None` where the pair has no such path.
+    /// Returns the number of path `path` of a pair among the paths of all pairs, or `None` if the pair has no such
+    /// path.
     #[inline]
     pub fn number(&self, src: HostId, dst: HostId, path: u16) -> Option<usize> {
         let pair = self.edge_of(src) as usize * self.edges.len() + self.edge_of(dst) as usize;
         let number = self.first_path[pair] + u32::from(path);
         (number < self.first_path[pair + 1]).then_some(number as usize)
     }
-    /// The paths from one edge to another, in the order of [`PathSets::between_edges`]: the NIC ports at their two ends.
+    /// Returns the NIC ports at both ends of the paths from one edge to another, in the order of
+    /// [`PathSets::between_edges`].
     pub fn ends_between_edges(&self, from: u32, to: u32) -> &[[u8; 2]] {
         let pair = from as usize * self.edges.len() + to as usize;
         &self.ends[self.first_path[pair] as usize..self.first_path[pair + 1] as usize]
     }
-    /// The NIC ports of the paths from one host to another, in the order of [`PathSets::between`].
+    /// Returns the NIC ports of the paths from one host to another, in the order of [`PathSets::between`].
     fn ends(&self, src: HostId, dst: HostId) -> &[[u8; 2]] {
         if src == dst { &[] } else { self.ends_between_edges(self.edge_of(src), self.edge_of(dst)) }
     }
-    /// The NIC port of `dst` by which a path of a pair arrives, and by which its answers leave; `None` where the pair has no such
-    /// path.
+    /// Returns the NIC port of `dst` at which a path of a pair arrives and by which its replies leave. Returns `None`
+    /// if the pair has no such path.
     pub fn arrival_port(&self, src: HostId, dst: HostId, path: u16) -> Option<u8> {
         self.number(src, dst, path).map(|number| self.ends[number][1])
     }
-    /// The NIC ports of `src` by which paths to `dst` leave, a bit each; 0: there is no path. With `n` of them path `p` leaves
-    /// by the `p % n`-th.
+    /// Returns the NIC ports of `src` by which paths to `dst` leave, as a bit set, or 0 if there is no path. If `n`
+    /// ports are set, path `p` leaves by the `p % n`-th of them.
     pub fn leading_ports(&self, src: HostId, dst: HostId) -> u64 {
         self.ends(src, dst).iter().fold(0, |bits, [out, _]| bits | 1 << out)
     }
-    /// How many switches each path passes, in the order of [`PathSets::number`].
+    /// Returns the number of switches on each path, in the order of [`PathSets::number`].
     pub fn switches(&self) -> impl ExactSizeIterator<Item = usize> {
         self.first_hop.windows(2).map(|ends| (ends[1] - ends[0]) as usize + 1)
     }
-    /// How many paths a host may choose from.
+    /// Returns the number of paths that a host may choose from.
     pub fn count(&self, src: HostId, dst: HostId) -> u32 {
         self.between(src, dst).len() as u32
     }
-    /// Paths from a host to all others: the entries of a table of its paths.
+    /// Returns the number of paths from a host to all others, which is the size of a table of its paths.
     pub fn paths_of_host(&self, topology: &Topology, src: HostId) -> u64 {
         (0..topology.hosts()).map(|dst| u64::from(self.count(src, HostId(dst)))).sum()
     }
-    /// Rates and delays of the links of each path, those of the hosts included.
+    /// Returns the rates and delays of the links of each path, including the links of hosts.
     pub fn profiles(
         &self,
         topology: &Topology,
@@ -144,7 +146,7 @@ impl PathSets {
         let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay);
         self.links(topology, src, dst).map(move |links| links.into_iter().map(of).collect())
     }
-    /// The links of each path, those of the hosts included.
+    /// Returns the links of each path, including the links of hosts.
     pub fn links(
         &self,
         topology: &Topology,
@@ -157,7 +159,7 @@ impl PathSets {
             [link(src, out)].into_iter().chain(between).chain([link(dst, back)]).collect()
         })
     }
-    /// Whether all links of each path are alive, those of the hosts included.
+    /// Returns for each path true if all its links are up, including the links of hosts.
     pub fn alive(
         &self,
         topology: &Topology,
@@ -171,7 +173,7 @@ impl PathSets {
             from[usize::from(out)] && to[usize::from(back)] && hops.iter().all(|hop| alive(hop.link()))
         })
     }
-    /// Memory in bytes.
+    /// Returns the memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let indices = size_of_val(&self.first_path[..])
             + size_of_val(&self.first_hop[..])
@@ -180,27 +182,27 @@ impl PathSets {
     }
 }
 
-/// Edges and wanted pairs, for whoever finds the paths.
+/// Edges and requested pairs, the input of every search for paths.
 pub(super) struct Plan<'a> {
     pub(super) topology: &'a Topology,
     pub(super) edge_of: Vec<u32>,
     pub(super) edges: Vec<Vec<NodeId>>,
     /// A host of each edge.
     pub(super) host_at: Vec<HostId>,
-    /// Another host of each edge; the same where it has one.
+    /// Another host of each edge, or the same if there is only one.
     other_at: Vec<HostId>,
-    /// By pair of edges; `None`: all.
+    /// Requested pairs of edges; `None`: all.
     wanted: Option<Vec<bool>>,
 }
 
-/// A NIC port of a host, with its switch, at each end of paths that are wanted.
+/// NIC ports of two hosts with their switches, at the two ends of requested paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ends {
     /// Edges of the two hosts.
     pub(super) edges: [usize; 2],
     /// Ports of the two hosts.
     pub(super) ports: [u8; 2],
-    /// The switches at these ports.
+    /// Switches at these ports.
     pub(super) switches: [NodeId; 2],
 }
 
@@ -218,7 +220,7 @@ impl<'a> Plan<'a> {
                 )));
             }
             let switches: Vec<NodeId> = ports.iter().map(|port| port.peer).collect();
-            // Rates say which of several ports are used.
+            // The rates determine which of several ports are used.
             let rates = ports.iter().map(|port| topology.link(port.link).rate);
             let rates = if ports.len() > 1 { rates.collect() } else { Vec::new() };
             let number = *number_of.entry((switches, rates)).or_insert_with_key(|(switches, _)| {
@@ -252,18 +254,18 @@ impl<'a> Plan<'a> {
         Ok(Plan { topology, edge_of, edges, host_at, other_at, wanted })
     }
 
-    /// Whether paths are wanted between two different edges.
+    /// Returns true if paths are requested between two edges that differ.
     pub(super) fn wants(&self, from: usize, to: usize) -> bool {
         from != to && self.wanted.as_ref().is_none_or(|wanted| wanted[from * self.edges.len() + to])
     }
 
-    /// The name of an edge: of its switches.
+    /// Returns the name of an edge, composed of the names of its switches.
     pub(super) fn name(&self, edge: usize) -> String {
         let names = self.edges[edge].iter().map(|&switch| self.topology.node_name(switch).into_owned());
         names.collect::<Vec<String>>().join("/")
     }
 
-    /// Finds all paths: `find` emits those between two switches with hosts, which differ.
+    /// Finds all paths. `find` emits the paths between two different switches with hosts.
     pub(super) fn collect(
         self,
         find: impl FnMut(&Plan<'a>, &Ends, &mut Emit<'_>) -> Result<(), TopoError>,
@@ -272,7 +274,7 @@ impl<'a> Plan<'a> {
         self.collect_or(|pair| topology.refuse(format!("there is no path {pair}")), find)
     }
 
-    /// The same, where `none` says why a pair of edges without a path is refused.
+    /// Finds all paths like [`Plan::collect`]. `none` returns the error for a pair of edges without a path.
     pub(super) fn collect_or(
         self,
         none: impl Fn(String) -> TopoError,
@@ -298,7 +300,7 @@ impl<'a> Plan<'a> {
                     for ends in &pairs {
                         match ends.switches[0] == ends.switches[1] {
                             true => found.path([]),
-                            // Hosts of one switch talk over it.
+                            // Hosts at the same switch communicate over it.
                             false if near => {}
                             false => find(&self, ends, &mut found)?,
                         }
@@ -313,7 +315,8 @@ impl<'a> Plan<'a> {
         Ok(PathSets { edge_of: self.edge_of, edges: self.edges, ..sets })
     }
 
-    /// The NIC ports, of hosts of two edges, that lead to each other, first by the ports of the former.
+    /// Returns the pairs of NIC ports that lead from hosts of one edge to hosts of the other and back, ordered by the
+    /// ports of the first edge.
     fn pairs_of_ports(&self, routing: Option<&Routing>, edges: [usize; 2]) -> Vec<Ends> {
         let [from, to] = edges.map(|edge| &self.edges[edge]);
         let leading = |from: usize, to: usize| {
@@ -335,8 +338,8 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// Adds the paths from an edge to another, found by their first ports: in turn by each of these ports. A port with fewer
-    /// paths than another repeats its own, so that the path says the port.
+    /// Adds the paths from one edge to another, which are grouped by their first port. Paths of the ports alternate,
+    /// and a port with fewer paths repeats them, so that the number of a path determines its port.
     fn add(
         &self,
         sets: &mut PathSets,
@@ -376,10 +379,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The NIC ports of a path at its two ends, and its hops from switch to switch.
+/// NIC ports of a path at its two ends, and its hops between switches.
 type Found = ([u8; 2], Vec<Hop>);
 
-/// Takes the paths between two switches.
+/// Collects the paths between two switches.
 pub(super) struct Emit<'a> {
     topology: &'a Topology,
     paths: Vec<Vec<Hop>>,
@@ -390,7 +393,7 @@ impl Emit<'_> {
         self.paths.push(hops.into_iter().collect());
     }
 
-    /// A path over these switches, by the first of parallel links.
+    /// Adds the path over these switches. Of parallel links it takes the first.
     pub(super) fn path_over(&mut self, switches: &[NodeId]) {
         let topology = self.topology;
         let hop = |ends: &[NodeId]| {

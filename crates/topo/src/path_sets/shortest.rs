@@ -1,4 +1,4 @@
-//! All paths of the least number of hops, by counting them: the r-th path is found without listing the others.
+//! All paths with the fewest hops. Paths are counted, so that the r-th path is found without enumerating the others.
 
 use pathweave_units::HostId;
 
@@ -15,7 +15,7 @@ pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, To
     let mut filled = None;
     plan.collect(|plan, ends, out| {
         let [from, to] = ends.switches;
-        // Paths are found from their far end, so that one search serves all that begin at `from`.
+        // Paths are found from their far end, so one search serves all paths that begin at `from`.
         if filled != Some((ends.edges[0], from)) {
             towards.fill(plan.topology, from, plan.host_at[ends.edges[0]]);
             filled = Some((ends.edges[0], from));
@@ -28,7 +28,7 @@ pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, To
     })
 }
 
-/// Distances to a switch, and how many shortest paths lead there from each.
+/// Distances to a switch, and the number of shortest paths to it from each node.
 struct Towards {
     distances: Distances,
     dst: NodeId,
@@ -62,7 +62,7 @@ impl Towards {
         self.counts[from.index()]
     }
 
-    /// The path of a rank below [`Towards::count`].
+    /// Returns the path of a rank below [`Towards::count`].
     fn path(&self, topology: &Topology, from: NodeId, mut rank: u64) -> Vec<Hop> {
         let (mut path, mut ports, mut node) = (Vec::new(), Vec::new(), from);
         while node != self.dst {

@@ -5,18 +5,18 @@ use pathweave_units::HostId;
 use super::NextHops;
 use crate::graph::{MAX_NODES, PortRef, Topology};
 
-/// Routes of one switch: the hosts below it are an interval, split evenly over its children; everything else
-/// is up.
+/// Routes of one switch. The hosts below it form an interval, split evenly over its children. All other hosts are
+/// reached by the ports up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
-    /// `ceil(2^40 / hosts_per_child)` or one more: multiplying by it divides.
+    /// `ceil(2^40 / hosts_per_child)` or one more. Multiplication by it replaces a division.
     reciprocal: u64,
     first_host: u32,
     hosts_per_child: u32,
-    /// Hosts below the switch.
+    /// Number of hosts below the switch.
     span: u32,
     down_base: u16,
-    /// Ports to each child.
+    /// Number of ports to each child.
     down_bundle: u16,
     up_base: u16,
     up_count: u16,
@@ -54,15 +54,15 @@ impl From<&Interval> for super::Arithmetic {
     }
 }
 
-/// Hosts below a node: the first, and how many.
+/// Hosts below a node: the first, and their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Below {
     first: u32,
     count: u32,
 }
 
-/// The routes of every switch, or `None` if some switch does not have the form. Looks at tiers and port order
-/// only: whether up and down are the shortest paths is for the builder to know.
+/// Returns the routes of every switch, or `None` if some switch does not have the required form. Checks only tiers
+/// and port order. The caller must know that the paths up and down are the shortest.
 pub(super) fn detect(topology: &Topology) -> Option<Vec<Interval>> {
     let one_port = |host| topology.ports(host).len() == 1;
     if !(0..topology.hosts()).all(|host| one_port(crate::graph::NodeId(host))) {
@@ -84,7 +84,7 @@ pub(super) fn detect(topology: &Topology) -> Option<Vec<Interval>> {
     found.into_iter().map(|entry| entry.map(|(interval, _)| interval)).collect()
 }
 
-/// The routes of a switch from what is below each of its ports (`None`: the port leads up).
+/// Returns the routes of a switch, from the hosts below each of its ports (`None`: the port leads up).
 fn interval_of(children: &[Option<Below>]) -> Option<(Interval, Below)> {
     let down_base = children.iter().position(Option::is_some)?;
     let down_count = children[down_base..].iter().take_while(|child| child.is_some()).count();

@@ -1,8 +1,9 @@
-//! Which ports lead to a host on a shortest path (in hops; equal-cost multipath).
+//! Routing: the ports that lead to a host on a shortest path (in hops; equal-cost multipath).
 //!
-//! Two forms with one answer. In a regular Clos the hosts below a switch are one interval, so the ports
-//! follow from arithmetic: 24 bytes a switch, no table to miss the cache. Everything else, and a Clos with
-//! failed links, uses a table by *class* of destination: hosts attached to the same switches share a column.
+//! Routes have two representations with equal results. In a regular Clos the hosts below a switch form one interval,
+//! so the ports follow from arithmetic: 24 bytes for each switch, and no table that misses the cache. All other
+//! networks, and a Clos with failed links, use a table by *class* of destination: hosts attached to the same switches
+//! share a column.
 
 mod interval;
 mod table;
@@ -14,7 +15,7 @@ use interval::Interval;
 pub(crate) use table::Classes;
 use table::Table;
 
-/// The next hops of every node to every host. Computed, never stored per pair of hosts.
+/// Next hops from every node to every host. They are computed and not stored for each pair of hosts.
 #[derive(Clone, Debug)]
 pub struct Routing {
     hosts: u32,
@@ -28,46 +29,46 @@ enum Form {
     Table(Table),
 }
 
-/// The routes of a switch of a regular Clos in closed form: child `c` has the hosts from
-/// `first_host + c * hosts_per_child` and is behind the ports from `down_base + c * down_bundle`; every other
-/// host is behind the ports from `up_base`.
+/// Routes of a switch of a regular Clos in closed form. Child `c` has the hosts from
+/// `first_host + c * hosts_per_child` and is behind the ports from `down_base + c * down_bundle`. All other hosts are
+/// behind the ports from `up_base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
     /// First host below the switch.
     pub first_host: u32,
-    /// Hosts below each child.
+    /// Number of hosts below each child.
     pub hosts_per_child: u32,
-    /// Children.
+    /// Number of children.
     pub children: u32,
     /// First port to the first child.
     pub down_base: u16,
-    /// Ports to each child.
+    /// Number of ports to each child.
     pub down_bundle: u16,
     /// First port up.
     pub up_base: u16,
-    /// Ports up.
+    /// Number of ports up.
     pub up_count: u16,
 }
 
-/// Ports on shortest paths, in ascending order, each once.
+/// Ports on shortest paths, in ascending order and without repetition.
 #[derive(Clone, Copy, Debug)]
 pub enum NextHops<'a> {
     /// Consecutive ports.
     Range {
-        /// The first port.
+        /// First port.
         first: u16,
-        /// How many; 0 means the host cannot be reached.
+        /// Number of ports; 0 means that the host is unreachable.
         count: u16,
     },
-    /// Any ports.
+    /// Arbitrary ports.
     List(&'a [u16]),
 }
 
 impl NextHops<'_> {
-    /// No way there.
+    /// No ports: the host is unreachable.
     pub const NONE: NextHops<'static> = NextHops::Range { first: 0, count: 0 };
 
-    /// How many ports there are to choose from.
+    /// Returns the number of ports to choose from.
     #[inline]
     pub fn len(self) -> u32 {
         match self {
@@ -75,12 +76,12 @@ impl NextHops<'_> {
             NextHops::List(ports) => ports.len() as u32,
         }
     }
-    /// Whether the host cannot be reached.
+    /// Returns true if the host is unreachable.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
-    /// The `i`-th port. Panics unless `i < len()`.
+    /// Returns the `i`-th port. Panics unless `i < len()`.
     #[inline]
     pub fn get(self, i: u32) -> u16 {
         match self {
@@ -91,7 +92,7 @@ impl NextHops<'_> {
             NextHops::List(ports) => ports[i as usize],
         }
     }
-    /// All ports.
+    /// Iterates over all ports.
     pub fn iter(self) -> impl Iterator<Item = u16> {
         (0..self.len()).map(move |i| self.get(i))
     }
@@ -105,10 +106,11 @@ impl PartialEq for NextHops<'_> {
 impl Eq for NextHops<'_> {}
 
 impl Routing {
-    /// Routes over the links for which `alive` is true. A dead switch is one whose links are all dead.
+    /// Computes routes over the links for which `alive` returns true. A failed switch is one whose links are all
+    /// down.
     ///
-    /// Cheap for a whole regular Clos. Otherwise a breadth-first search for each class of destination: time
-    /// is classes x links, memory 4 bytes x switches x classes.
+    /// The computation is cheap for a complete regular Clos. Otherwise it makes a breadth-first search for each class
+    /// of destination: time is classes x links, memory 4 bytes x switches x classes.
     pub fn compute(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
         let all_alive = || (0..topology.links().len() as u32).all(|link| alive(LinkId(link)));
         if topology.is_regular_clos()
@@ -120,9 +122,9 @@ impl Routing {
         Self::compute_table(topology, alive)
     }
 
-    /// Whether arithmetic gives the routes of the whole topology, found by comparing it with the table.
+    /// Returns true if arithmetic gives the routes of the whole topology, according to a comparison with the table.
     pub(crate) fn arithmetic_holds(topology: &Topology, table: &Routing) -> bool {
-        /// Comparing more than this would take longer than the table's slower answers cost.
+        /// Largest number of comparisons. More of them would take longer than the slower lookups in the table cost.
         const MOST_COMPARISONS: u64 = 1 << 24;
         if u64::from(topology.nodes()) * u64::from(topology.hosts()) > MOST_COMPARISONS {
             return false;
@@ -134,22 +136,22 @@ impl Routing {
         (topology.hosts()..topology.nodes()).all(|node| hosts().all(|dst| agree(NodeId(node), dst)))
     }
 
-    /// Routes with every link alive.
+    /// Computes routes with every link up.
     pub fn whole(topology: &Topology) -> Self {
         Self::compute(topology, &|_| true)
     }
 
-    /// As [`Routing::compute`], always in table form. For tests of the other form.
+    /// Computes routes like [`Routing::compute`], always as a table. For tests of the other representation.
     pub fn compute_table(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
         Routing { hosts: topology.hosts(), form: Form::Table(Table::compute(topology, alive)) }
     }
 
-    /// Whether routes are arithmetic rather than a table.
+    /// Returns true if routes are arithmetic and not a table.
     pub fn is_arithmetic(&self) -> bool {
         matches!(self.form, Form::Intervals(_))
     }
 
-    /// The routes of a switch in closed form, if routes are arithmetic.
+    /// Returns the routes of a switch in closed form, if routes are arithmetic.
     pub fn arithmetic(&self, switch: NodeId) -> Option<Arithmetic> {
         match &self.form {
             Form::Intervals(intervals) => Some((&intervals[(switch.0 - self.hosts) as usize]).into()),
@@ -157,8 +159,8 @@ impl Routing {
         }
     }
 
-    /// Class of each host, and the first host of each class, if routes are a table. A switch that a host is not
-    /// attached to has the same next hops to every host of a class.
+    /// Returns the class of each host, and the first host of each class, if routes are a table. A switch to which
+    /// none of a class's hosts is attached has the same next hops to all of them.
     pub fn destination_classes(&self) -> Option<(&[u32], &[HostId])> {
         match &self.form {
             Form::Intervals(_) => None,
@@ -166,7 +168,7 @@ impl Routing {
         }
     }
 
-    /// The ports of switch `switch` that lead to host `dst`. For hosts see [`Routing::from_host`].
+    /// Returns the ports of switch `switch` that lead to host `dst`. For hosts see [`Routing::from_host`].
     #[inline]
     pub fn next_hops(&self, switch: NodeId, dst: HostId) -> NextHops<'_> {
         debug_assert!(switch.0 >= self.hosts, "{switch:?} is a host");
@@ -177,7 +179,7 @@ impl Routing {
         }
     }
 
-    /// The ports of host `src` on shortest paths to host `dst`; empty if `src` is `dst` or there is no way.
+    /// Returns the ports of host `src` on shortest paths to host `dst`. Empty if `src` is `dst` or there is no route.
     pub fn from_host(&self, src: HostId, dst: HostId) -> NextHops<'_> {
         match &self.form {
             _ if src == dst => NextHops::NONE,
@@ -186,13 +188,13 @@ impl Routing {
         }
     }
 
-    /// As [`Routing::next_hops`] or [`Routing::from_host`], whichever fits `node`.
+    /// Returns [`Routing::next_hops`] for a switch, and [`Routing::from_host`] for a host.
     pub fn from_node(&self, node: NodeId, dst: HostId) -> NextHops<'_> {
         if node.0 < self.hosts { self.from_host(HostId(node.0), dst) } else { self.next_hops(node, dst) }
     }
 
-    /// A pair of hosts without a way from the first to the second, if there is one. Possible even in a
-    /// connected topology, since hosts forward nothing.
+    /// Returns a pair of hosts of which the first cannot reach the second, if there is one. Such pairs exist even in
+    /// connected topologies, because hosts do not forward.
     pub fn unreachable_pair(&self) -> Option<(HostId, HostId)> {
         match &self.form {
             Form::Intervals(_) => None,
@@ -200,7 +202,7 @@ impl Routing {
         }
     }
 
-    /// Memory of the routes in bytes.
+    /// Returns the memory of the routes in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match &self.form {
             Form::Intervals(intervals) => size_of_val(&intervals[..]) as u64,

@@ -9,9 +9,9 @@ use super::NextHops;
 use crate::bfs::Distances;
 use crate::graph::{LinkId, NodeId, Topology};
 
-/// Rows are switches, and hosts with several ports; columns are classes of destinations. Hosts attached to
-/// the same nodes by as many links are one class: every node that is not itself attached to them reaches all
-/// of them the same way.
+/// Routing table. Rows are switches, and hosts with several ports; columns are classes of destinations. Hosts
+/// attached to the same nodes by equally many links form one class: every node that is not attached to them has the
+/// same routes to all of them.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     class_of: Vec<u32>,
@@ -26,11 +26,11 @@ pub(super) struct Table {
     pool: Pool,
 }
 
-/// A set of ports: consecutive ones in place (count << 16 | first), others in the pool (top bit, then index).
+/// Set of ports. Consecutive ports are stored inline (count << 16 | first), others in the pool (top bit, then index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ports(u32);
 
-/// Each distinct list of ports once.
+/// Pool that holds each distinct list of ports once.
 #[derive(Clone, Debug, Default)]
 struct Pool {
     lists: Vec<u16>,
@@ -40,11 +40,11 @@ struct Pool {
 }
 
 const POOLED: u32 = 1 << 31;
-/// Hosts with one port have no row: they have nothing to choose.
+/// Row of hosts with one port. They have no row, because they have no choice.
 const SINGLE_PORT: u32 = u32::MAX;
 
 impl Pool {
-    /// `ports` in ascending order.
+    /// Stores `ports`, which are in ascending order.
     fn intern(&mut self, ports: &[u16]) -> Ports {
         let Some(&first) = ports.first() else { return Ports(0) };
         let consecutive = ports.iter().zip(first..).all(|(&port, expected)| port == expected);
@@ -135,7 +135,7 @@ impl Table {
         self.pool.get(self.entries[row as usize * self.classes as usize + column as usize])
     }
 
-    /// Class of each host, and the first host of each class.
+    /// Returns the class of each host, and the first host of each class.
     pub(super) fn classes(&self) -> (&[u32], &[HostId]) {
         (&self.class_of, &self.members)
     }
@@ -146,8 +146,8 @@ impl Table {
     }
 
     pub(super) fn unreachable_pair(&self, hosts: u32) -> Option<(HostId, HostId)> {
-        // Hosts of a class share their fate, except that hosts of a class reach each other over any attached
-        // switch: one pair of classes, one check.
+        // Reachability is equal for all hosts of a class, except that hosts of one class reach each other over any
+        // attached switch. One check for each pair of classes is enough.
         let mut first_of = BTreeMap::new();
         let mut second_of = BTreeMap::new();
         for host in (0..hosts).map(HostId) {
@@ -170,7 +170,7 @@ impl Table {
         None
     }
 
-    /// Whether `src` reaches `dst`: over a link between them, or over a switch it is attached to.
+    /// Returns true if `src` reaches `dst`, over a link between them or over a switch to which it is attached.
     fn reaches(&self, src: HostId, dst: HostId) -> bool {
         let to = self.attached_to(dst);
         let column = self.class_of[dst.index()] as usize;
@@ -190,7 +190,7 @@ impl Table {
     }
 }
 
-/// The nodes that `host` is attached to by living links, each with its ports to the host.
+/// Returns the nodes to which `host` is attached by links that are up, each with its ports to the host.
 fn peers(topology: &Topology, host: NodeId, alive: &dyn Fn(LinkId) -> bool) -> BTreeMap<NodeId, Vec<u16>> {
     let mut peers: BTreeMap<NodeId, Vec<u16>> = BTreeMap::new();
     for port in topology.ports(host).iter().filter(|port| alive(port.link)) {
@@ -202,11 +202,11 @@ fn peers(topology: &Topology, host: NodeId, alive: &dyn Fn(LinkId) -> bool) -> B
     peers
 }
 
-/// Hosts by what they are attached to.
+/// Classes of hosts by attachment.
 pub(crate) struct Classes {
     /// Class of each host.
     pub(crate) class_of: Vec<u32>,
-    /// The first host of each class.
+    /// First host of each class.
     pub(crate) members: Vec<HostId>,
 }
 

@@ -1,4 +1,4 @@
-//! `topology.txt` of HPCC.
+//! Writer of HPCC's `topology.txt`.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use super::lost_of_generated;
 use crate::graph::{NodeId, Topology};
 use crate::import::find_tiers;
 
-/// Writes a `topology.txt`. Nodes have the numbers that their names keep from such a file; else hosts come first, then
-/// switches.
+/// Writes a `topology.txt`. Nodes keep the numbers in their names if these come from such a file. Otherwise hosts
+/// come first, then switches.
 pub(crate) fn write_hpcc(topology: &Topology, lost: &mut Vec<String>) -> String {
     let nodes = || (0..topology.nodes()).map(NodeId);
     let kept = ids_in_names(topology);
@@ -43,8 +43,8 @@ pub(crate) fn write_hpcc(topology: &Topology, lost: &mut Vec<String>) -> String 
     text
 }
 
-/// The numbers of nodes, where all names are "host" or "switch" with a number, and the numbers are those of the nodes in an
-/// order of the file's own.
+/// Returns the numbers of nodes from their names, which must all be "host" or "switch" with a number. The numbers
+/// must be consecutive from 0, and ascending both for hosts and for switches.
 fn ids_in_names(topology: &Topology) -> Option<Vec<u32>> {
     let id_of = |node: NodeId| -> Option<u32> {
         let kind = if topology.is_host(node) { "host" } else { "switch" };
@@ -59,7 +59,7 @@ fn ids_in_names(topology: &Topology) -> Option<Vec<u32>> {
     (is_all && ascends(&ids[..hosts]) && ascends(&ids[hosts..])).then_some(ids)
 }
 
-/// ns-3 knows no Tbps.
+/// Formats a rate without Tbps, which ns-3 does not know.
 fn rate(rate: Rate) -> String {
     match rate.as_bps() {
         bps if bps.is_multiple_of(1_000_000_000_000) => format!("{}Gbps", bps / 1_000_000_000),
@@ -67,7 +67,7 @@ fn rate(rate: Rate) -> String {
     }
 }
 
-/// In nanoseconds, as these files have it, where that is exact.
+/// Formats a delay in nanoseconds, as these files do, or in picoseconds if it is not a whole number of nanoseconds.
 fn delay(delay: Duration) -> String {
     match delay.as_ps() {
         ps if ps.is_multiple_of(1_000) => format!("{}ns", ps / 1_000),

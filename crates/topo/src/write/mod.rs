@@ -1,4 +1,4 @@
-//! Topologies as files. What a format cannot say is added to `lost`, for people.
+//! Writers of topology files. Features that a format cannot express are appended to `lost`, for the user.
 
 mod hpcc;
 mod own;
@@ -8,7 +8,7 @@ pub(crate) use own::write_own;
 
 use crate::graph::Topology;
 
-/// What only a topology made by this program has.
+/// Lists the features that only generated topologies have.
 fn lost_of_generated(topology: &Topology, lost: &mut Vec<String>) {
     if topology.own_paths().0.is_some() {
         lost.push("the paths that its sources are meant to choose from".to_owned());
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(sites, ["which nodes are in which data centre"]);
     }
 
-    /// A tree of switches with hosts at them, some links more, and numbers of any kind.
+    /// Generates a tree of switches with hosts, some additional links, and arbitrary numbers.
     fn any_topology() -> impl Strategy<Value = Topology> {
         let links = prop::collection::vec((0u32..64, 1u64..1 << 42, 0u64..1 << 45, 0u32..1000), 1..24);
         (1u32..5, links, any::<bool>(), any::<bool>()).prop_map(|(switches, links, named, tiered)| {

@@ -1,4 +1,4 @@
-//! Our topology file.
+//! Writer of pathweave's own topology file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use super::lost_of_generated;
 use crate::graph::{Link, NodeId, Topology};
 use crate::import::find_tiers;
 
-/// Writes our topology file. The most frequent rate, delay and error rate stand at its top.
+/// Writes a topology file. The most frequent rate, delay and error rate are written once at the top.
 pub(crate) fn write_own(topology: &Topology, lost: &mut Vec<String>) -> String {
     lost_of_generated(topology, lost);
     let mut text = format!("name = {}\n", quoted(topology.name()));
@@ -43,7 +43,7 @@ pub(crate) fn write_own(topology: &Topology, lost: &mut Vec<String>) -> String {
         text += "]\n";
     }
     text += "\nlink = [\n";
-    // Parallel links that stand together are one entry.
+    // Consecutive parallel links form one entry.
     for same in topology.links().chunk_by(|a, b| a == b) {
         let link = &same[0];
         let name = |node: NodeId| quoted(&topology.node_name(node));
@@ -65,19 +65,19 @@ pub(crate) fn write_own(topology: &Topology, lost: &mut Vec<String>) -> String {
     text + "]\n"
 }
 
-/// The value that most links have; of several, the smallest.
+/// Returns the value that most links have; of several, the smallest.
 fn most_frequent(topology: &Topology, value: impl Fn(&Link) -> u64) -> Option<u64> {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     topology.links().iter().for_each(|link| *counts.entry(value(link)).or_default() += 1);
     counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(value, _)| value)
 }
 
-/// A text as TOML has it.
+/// Formats a string as TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A number as TOML has it: with a point.
+/// Formats a number as TOML, with a decimal point.
 fn float(value: f64) -> String {
     toml::Value::Float(value).to_string()
 }

@@ -1,4 +1,4 @@
-//! Networks of ASTRA-sim, by hand: nodes, links and what they say of them.
+//! Networks of ASTRA-sim, compared with values derived by hand: nodes, links and their properties.
 
 use pathweave_topo::{NodeId, Topology, parse_astra_network};
 use pathweave_units::{Duration, Rate};
@@ -11,7 +11,7 @@ fn error(text: &str) -> String {
     parse_astra_network("network.yml", text).unwrap_err().to_string()
 }
 
-/// Names of both ends of each link.
+/// Returns the names of both ends of each link.
 fn links(topology: &Topology) -> Vec<(String, String)> {
     let name = |node: NodeId| topology.node_name(node).to_string();
     topology.links().iter().map(|link| (name(link.a), name(link.b))).collect()
@@ -41,12 +41,13 @@ fn a_ring_of_four_and_one_of_two() {
     let rates = |topology: &Topology| {
         (topology.links()[0].rate.as_bps(), topology.links().last().unwrap().rate.as_bps())
     };
-    // The link to the host is as fast as both neighbours together.
+    // The link to the host is as fast as the links to both neighbours together.
     assert_eq!(rates(&ring(4)), (2 * 429_496_729_600, 429_496_729_600));
     assert_eq!((links(&ring(2)).len(), rates(&ring(2)).0), (3, 429_496_729_600));
 }
 
-/// Ring of 2, full mesh of 8, switch of 4, as in an example of ASTRA-sim: NPU n is n % 2, n / 2 % 8, n / 16.
+/// Ring of 2, full mesh of 8, switch of 4, as in an example of ASTRA-sim: NPU n has the coordinates n % 2, n / 2 % 8,
+/// n / 16.
 #[test]
 fn three_dimensions() {
     let all = read(
@@ -55,7 +56,7 @@ fn three_dimensions() {
     // 64 switches of NPUs, and one for each of 2 x 8 groups of four.
     assert_eq!((all.hosts(), all.switches().len()), (64, 64 + 16));
     let links = links(&all);
-    // 64 to hosts, 32 rings of one link, 8 meshes of 28 links, 64 to switches.
+    // 64 links to hosts, 32 rings of one link, 8 meshes of 28 links, 64 links to switches.
     assert_eq!(links.len(), 64 + 32 + 8 * 28 + 64);
     let has = |a: &str, b: &str| links.contains(&(a.to_owned(), b.to_owned()));
     assert!(has("npu6", "npu7") && has("npu1", "npu15") && !has("npu1", "npu2") && !has("npu0", "npu16"));
@@ -88,7 +89,7 @@ fn errors_name_the_line_and_what_is_allowed() {
     assert_eq!(with("npus_count", "[4, 1]"), "network.yml:2:17: npus_count = 1: expected 2 or more");
     assert_eq!(with("bandwidth", "[50, 0]"), "network.yml:3:17: bandwidth = 0: expected GB/s above 0");
     assert_eq!(with("latency", "[-1, 0]"), "network.yml:4:11: latency = -1: expected ns, 0 or more");
-    // As in inputs of ASTRA-sim that nobody has filled in.
+    // Placeholders as in unfinished inputs of ASTRA-sim.
     assert!(
         with("bandwidth", "[tbd, 25]").starts_with("network.yml:3:13: "),
         "{}",

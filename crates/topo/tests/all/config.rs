@@ -1,4 +1,4 @@
-//! Configurations: what builds, with how many parts, what is refused and how, and what `list` shows.
+//! Configurations: topologies and their sizes, error texts, and the output of `list`.
 
 use std::path::Path;
 
@@ -31,8 +31,8 @@ fn kinds_as_written_in_scenarios() {
     assert_eq!(counts("kind = 'preset'\nname = 'b4-1m'"), (1 << 20, 32_768, 3 << 20));
 }
 
-/// The ERD paper, table 1, with two uplinks a ToR: 256 + 128 + 32 links; ports of an EoR 10, of a ToR 6, of a gateway 16;
-/// 4.72 us from pod to pod, 8 ways.
+/// The network of the ERD paper, table 1, with two uplinks for each ToR: 256 + 128 + 32 links. An EoR has 10 ports, a
+/// ToR 6, a gateway 16. There are 8 paths of 4.72 us between pods.
 #[test]
 fn the_network_of_the_erd_evaluation() {
     let topology = build("kind = 'preset'\nname = 'erd-256'").unwrap();
@@ -64,7 +64,7 @@ fn the_network_of_the_erd_evaluation() {
             .links()
             .iter()
             .filter(|link| link.rate == Rate::from_gbps(core_gbps) && link.a.0 >= hosts);
-        // Half of what the hosts send together.
+        // Half of the total rate of the hosts.
         assert_eq!(up.count() as u64 * core_gbps * 2, u64::from(hosts) * 100, "{name}");
     }
 }
@@ -193,7 +193,7 @@ fn the_largest_benchmark_needs_no_tables() {
     assert!(routing.memory_bytes() <= 32 * 1_280);
     let far = PathFinder::new(&topology, &routing).pair(HostId(0), HostId(8_191), 0).unwrap();
     assert_eq!((far.hops, far.paths), (6, 256));
-    // One failed link: 1,280 switches by 512 ToRs, 4 bytes each, and 20 bytes a host.
+    // One failed link: 1,280 switches by 512 ToRs, 4 bytes each, and 20 bytes for each host.
     let broken = Routing::compute(&topology, &|link| link != LinkId(20_000));
     assert!(!broken.is_arithmetic() && broken.memory_bytes() < 4_000_000, "{}", broken.memory_bytes());
     assert_eq!(broken.unreachable_pair(), None);
@@ -223,7 +223,7 @@ proptest! {
         prop_assert!(topology.tiers().len() == 3);
     }
 
-    /// Any numbers are answered, without memory for what is refused.
+    /// Any sizes are either built or refused, without allocating memory for refused ones.
     #[test]
     fn any_counts_are_answered(n in proptest::collection::vec(prop_oneof![0..4u32, any::<u32>()], 7)) {
         let _ = LeafSpine { leaf_spine_links: n[0] % 9, ..LeafSpine::new(n[1], n[2], n[3]) }.build(Path::new("."));
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// A host sends by at most 64 ports; a switch may have any number.
+/// A host has at most 64 ports; a switch may have any number.
 #[test]
 fn a_host_has_at_most_64_ports() {
     let with = |ports: usize| {

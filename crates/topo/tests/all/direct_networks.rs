@@ -1,4 +1,4 @@
-//! Networks without a hierarchy: sizes and wiring by hand, what is refused, and the numbers of paths that were published.
+//! Networks without a hierarchy: sizes and wiring derived by hand, error texts, and published numbers of paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ fn linked(topology: &Topology, a: &str, b: &str) -> usize {
     topology.ports(a).iter().filter(|port| port.peer == b).count()
 }
 
-/// Ports of each switch.
+/// Returns the numbers of ports of switches.
 fn degrees(topology: &Topology) -> BTreeSet<usize> {
     (0..topology.switches().len()).map(|index| topology.ports(topology.switch_node(index)).len()).collect()
 }
@@ -43,12 +43,12 @@ fn degrees(topology: &Topology) -> BTreeSet<usize> {
 fn sizes_by_hand() {
     // 144 host links, 9 x 6 within groups, 36 between them.
     assert_eq!(counts(&preset("laps-dragonfly")), (144, 36, 144 + 54 + 36));
-    // Three groups of two switches, two links between each two of them.
+    // Three groups of two switches, with two links between every two groups.
     let small = Dragonfly { links_between_groups: 2, ..Dragonfly::new(3, 2, 1) };
     assert_eq!(counts(&build(small)), (6, 6, 6 + 3 + 6));
     // 64 GPUs that forward, 8 scale-up switches, 8 rails.
     assert_eq!(counts(&preset("laps-rail")), (64, 80, 192));
-    // Each switch of a torus has two links in each dimension of three or more, one in a dimension of two.
+    // A switch of a torus has two links in each dimension of three or more, and one in a dimension of two.
     assert_eq!(counts(&build(Torus::new(vec![4, 3]))), (12, 12, 12 + 24));
     assert_eq!(counts(&build(Torus::new(vec![4, 3, 2]))), (24, 24, 24 + 24 + 24 + 12));
     assert_eq!(counts(&build(Torus::new(vec![5]))), (5, 5, 10));
@@ -57,7 +57,7 @@ fn sizes_by_hand() {
     // 8 x 8: 64 switches with 7 links in each of two dimensions.
     assert_eq!(counts(&build(FullMesh::new(vec![8, 8]))), (64, 64, 64 + 64 * 14 / 2));
     assert_eq!(counts(&build(Jellyfish::new(20, 4, 3))), (60, 20, 60 + 40));
-    // An odd number of ports leaves one of them free.
+    // If the number of ports is odd, one remains free.
     assert_eq!(counts(&build(Jellyfish::new(9, 3, 1))), (9, 9, 9 + 13));
 }
 
@@ -94,7 +94,7 @@ fn rails_have_fast_hosts() {
     assert_eq!(rate("gpu0.0-nvlink0"), Rate::from_gbps(900));
 }
 
-/// How many other hosts have how many paths from host 0.
+/// Returns the number of other hosts by the number of paths to them from host 0.
 fn paths_from_host_0(sets: &PathSets, hosts: u32) -> BTreeMap<u32, u32> {
     let mut by_count = BTreeMap::new();
     (1..hosts).for_each(|dst| *by_count.entry(sets.count(HostId(0), HostId(dst))).or_insert(0) += 1);
@@ -103,7 +103,7 @@ fn paths_from_host_0(sets: &PathSets, hosts: u32) -> BTreeMap<u32, u32> {
 
 #[test]
 fn the_path_tables_of_laps_have_the_published_sizes() {
-    // Table I: 143 destinations and 1,063 paths a host of the Dragonfly, 63 and 455 over rails.
+    // Table I: 143 destinations and 1,063 paths for each host of the Dragonfly, 63 and 455 in the rail network.
     for (name, destinations, paths, by_count) in [
         ("laps-dragonfly", 143, 1_063, BTreeMap::from([(1, 3), (3, 12), (8, 128)])),
         ("laps-rail", 63, 455, BTreeMap::from([(1, 7), (8, 56)])),
@@ -123,7 +123,7 @@ fn the_path_tables_of_laps_have_the_published_sizes() {
     }
 }
 
-/// Paths of host 0 by the anchors that pin them.
+/// Returns the number of paths of host 0 by the number of anchors that pin them.
 fn by_anchors(topology: &Topology) -> BTreeMap<u8, u32> {
     let sets = own_paths(topology);
     let anchors = sets.anchors(topology);
@@ -140,18 +140,19 @@ fn by_anchors(topology: &Topology) -> BTreeMap<u8, u32> {
 
 #[test]
 fn anchors_by_hand() {
-    // Rails: within a cluster (7 pairs) and over the rail of both ends (7) the shortest way is the only one. Any other path
-    // is the only shortest way to its rail switch, or to the scale-up switch at its end, and from there on.
+    // Rails: within a cluster (7 pairs) and over the rail of both ends (7), the shortest path is the only one. Any
+    // other path consists of two sections that are only shortest paths, joined at its rail switch or at the scale-up
+    // switch at its end.
     assert_eq!(by_anchors(&preset("laps-rail")), BTreeMap::from([(0, 14), (1, 441)]));
     // A leaf-spine fabric: the spine.
     assert_eq!(by_anchors(&build(LeafSpine::new(2, 3, 2))), BTreeMap::from([(0, 1), (1, 6)]));
-    // Dragonfly: of the paths that are long, a few have many others as short beside them.
+    // Dragonfly: a few of the long paths have many others of equal length.
     let dragonfly = by_anchors(&preset("laps-dragonfly"));
     assert_eq!(dragonfly.values().sum::<u32>(), 1_063);
     assert!(dragonfly.keys().all(|&anchors| anchors <= 4), "{dragonfly:?}");
 }
 
-/// Time of a frame of 1,048 bytes over each path, in picoseconds.
+/// Returns the time of a frame of 1,048 bytes over each path, in picoseconds.
 fn one_way(topology: &Topology, sets: &PathSets, src: u32, dst: u32) -> Vec<u64> {
     let time =
         |links: LinkProfile| links.iter().map(|(rate, delay)| (rate.time_for(1_048) + *delay).as_ps()).sum();
@@ -162,7 +163,8 @@ fn one_way(topology: &Topology, sets: &PathSets, src: u32, dst: u32) -> Vec<u64>
 fn base_delays_as_in_the_set_up_of_laps() {
     let rail = preset("laps-rail");
     let sets = own_paths(&rail);
-    // GPU 3 of cluster 0 to GPU 3 of cluster 5: over rail 3 in 4 links, over each other one in 8; two of them at 200G.
+    // GPU 3 of cluster 0 to GPU 3 of cluster 5: over rail 3 in 4 links, over each other rail in 8, two of them at
+    // 200G.
     let (short, long) = (4_000_000 + 2 * 41_920 + 2 * 83_840, 8_000_000 + 2 * 41_920 + 6 * 83_840);
     let same_index = one_way(&rail, &sets, 3, 5 * 8 + 3);
     assert_eq!((same_index[0], &same_index[1..]), (short, &[long; 7][..]));
@@ -170,7 +172,7 @@ fn base_delays_as_in_the_set_up_of_laps() {
     let middle = 6_000_000 + 2 * 41_920 + 4 * 83_840;
     let other_index = one_way(&rail, &sets, 3, 5 * 8 + 6);
     assert_eq!((&other_index[..2], &other_index[2..]), (&[middle; 2][..], &[long; 6][..]));
-    // In a cluster over its scale-up switch.
+    // Inside a cluster, over its scale-up switch.
     assert_eq!(one_way(&rail, &sets, 3, 6), [short]);
     // A minimal path of the Dragonfly with a hop inside both groups: 5 links at 100G, 5,419.2 ns.
     let dragonfly = preset("laps-dragonfly");
@@ -190,17 +192,17 @@ fn a_torus_goes_both_ways_around() {
         let paths = sets.between(host(src), host(dst));
         paths.map(<[Hop]>::len).collect::<Vec<_>>()
     };
-    // One step, or three the other way around.
+    // One step, or three steps in the other direction.
     assert_eq!(hops("sw0.0", "sw1.0"), [1, 3]);
-    // Two of four: both ways are as long.
+    // Two of four: both directions are equally long.
     assert_eq!(hops("sw0.0", "sw2.0"), [2, 2]);
-    // (1 or 3) + (2 or 3), each in two orders.
+    // (1 or 3) + (2 or 3) steps, each combination in two orders.
     assert_eq!(hops("sw0.0", "sw1.2"), [3, 3, 4, 4, 5, 5, 6, 6]);
     let mesh = build(Torus { ends: TorusEnds::Open, ..Torus::new(vec![4, 5]) });
     let sets = own_paths(&mesh);
     let lengths: Vec<usize> = sets.between(HostId(0), HostId(19)).map(<[Hop]>::len).collect();
     assert_eq!(lengths, [7, 7]);
-    // The first path takes the dimensions in order everywhere.
+    // The first path takes the dimensions in order.
     let first = sets.between(HostId(0), HostId(6)).next().unwrap();
     let ends: Vec<String> = first.iter().map(|hop| mesh.node_name(hop.end(&mesh)).into_owned()).collect();
     assert_eq!(ends, ["sw1.0", "sw1.1"]);
@@ -211,10 +213,11 @@ fn a_full_mesh_detours_once() {
     let topology = build(FullMesh::new(vec![4, 3]));
     let sets = own_paths(&topology);
     let lengths = |dst: u32| sets.between(HostId(0), HostId(dst)).map(<[Hop]>::len).collect::<Vec<_>>();
-    // One dimension of four: directly, or over two others. One of three: over one other.
+    // One dimension of four: directly, or over one of two others. One dimension of three: directly, or over one
+    // other.
     assert_eq!(lengths(3), [1, 2, 2]);
     assert_eq!(lengths(1), [1, 2]);
-    // Both: two orders, and three detours in either order.
+    // Both dimensions: two orders, and three detours in either order.
     assert_eq!(lengths(4), [2, 2, 3, 3, 3, 3, 3, 3]);
     assert_eq!(degrees(&topology), BTreeSet::from([1 + 3 + 2]));
 }
@@ -232,7 +235,7 @@ fn a_jellyfish_is_regular_random_and_repeatable() {
     let shared = pairs(1).intersection(&pairs(2)).count();
     // 150 of 1,225 pairs: two random graphs share 18 on average.
     assert!((4..40).contains(&shared), "{shared}");
-    // Dense and odd ones come out, too.
+    // Dense graphs and odd numbers of ports can be built, too.
     assert_eq!(degrees(&build(Jellyfish::new(20, 19, 1))), BTreeSet::from([20]));
     let odd = build(Jellyfish::new(21, 5, 1));
     assert_eq!(odd.links().len(), 21 + 52);
@@ -312,7 +315,8 @@ fn what_is_refused_and_how() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Each two groups are linked as often as asked, and the links are spread over the switches of a group.
+    /// Every two groups have the requested number of links, and the links are spread evenly over the switches of a
+    /// group.
     #[test]
     fn groups_are_linked_evenly(groups in 2..9u32, switches in 1..6u32, between in 1..4u32) {
         let topology = build(Dragonfly { links_between_groups: between, ..Dragonfly::new(groups, switches, 1) });
@@ -331,7 +335,7 @@ proptest! {
         prop_assert!(of_switch.values().all(|&count| count <= most));
     }
 
-    /// Any numbers are answered, without memory or time for what is refused.
+    /// Any sizes are either built or refused, without memory or time for refused ones.
     #[test]
     fn any_counts_are_answered(n in proptest::collection::vec(prop_oneof![0..6u32, any::<u32>()], 4)) {
         let _ = Dragonfly { links_between_groups: n[3], ..Dragonfly::new(n[0], n[1], n[2]) }.build(Path::new("."));

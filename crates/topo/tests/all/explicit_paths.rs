@@ -1,4 +1,4 @@
-//! Explicit paths: each leads where it should, arithmetic and search agree, and files say what is wrong with them.
+//! Explicit paths: each leads to its destination, arithmetic and search agree, and errors in files are reported.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn k_shortest(k: u32, max_extra_hops: u32) -> PathSetConfig {
     PathSetConfig::KShortest(KShortest { k, max_extra_hops })
 }
 
-/// The switches of a path, its first edge included.
+/// Returns the switches of a path, including its first edge.
 fn switches(topology: &Topology, from: NodeId, path: &[Hop]) -> Vec<NodeId> {
     [from].into_iter().chain(path.iter().map(|hop| hop.end(topology))).collect()
 }
@@ -33,12 +33,12 @@ fn all_edges(sets: &PathSets) -> Vec<(u32, u32)> {
     (0..edges * edges).map(|pair| (pair / edges, pair % edges)).collect()
 }
 
-/// Three hops beyond the shortest path.
+/// Returns a limit of three hops beyond the shortest path.
 fn lengths_limit(sets: &PathSets, from: u32, to: u32) -> usize {
     sets.between_edges(from, to).map(<[Hop]>::len).min().unwrap() + 3
 }
 
-/// The lengths of all ways that visit no switch twice.
+/// Appends the lengths of all paths that visit no switch twice.
 fn walk_everywhere(topology: &Topology, dst: NodeId, path: &mut Vec<NodeId>, lengths: &mut Vec<usize>) {
     let at = *path.last().unwrap();
     if at == dst {
@@ -54,7 +54,7 @@ fn walk_everywhere(topology: &Topology, dst: NodeId, path: &mut Vec<NodeId>, len
     }
 }
 
-/// What holds of every set of paths.
+/// Checks the invariants of every set of paths.
 fn check(topology: &Topology, sets: &PathSets) {
     for (from, to) in all_edges(sets) {
         let mut seen = BTreeSet::new();
@@ -106,7 +106,7 @@ proptest! {
         check(&topology, &sets(&topology, PathSetConfig::Own(OwnPathsConfig { max_paths: max })));
     }
 
-    /// As many as there are by routing, as long as these, and all of them.
+    /// The number and the lengths of paths agree with routing.
     #[test]
     fn all_shortest_paths_are_those_of_routing(topology in any_network()) {
         let sets = sets(&topology, shortest(65_535));
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// The lengths are the least of all paths there are, found by walking everywhere.
+    /// The lengths are the smallest of all paths, found by exhaustive search.
     #[test]
     fn k_shortest_paths_are_the_shortest_there_are(topology in any_network(), k in 1..40u32) {
         prop_assume!(topology.switches().len() <= 12);
@@ -139,7 +139,7 @@ proptest! {
         }
     }
 
-    /// Of the topology's own paths the first is a shortest one, and more follow only beside it.
+    /// The first of the topology's own paths is a shortest one.
     #[test]
     fn own_paths_begin_with_a_shortest_one(topology in any_network()) {
         let (own, all) = (sets(&topology, PathSetConfig::default()), sets(&topology, shortest(65_535)));
@@ -150,7 +150,7 @@ proptest! {
     }
 }
 
-/// The switches that a set's paths visit, as names, for the pair of these two.
+/// Returns the names of the switches on the paths of a set between these two.
 fn named(topology: &Topology, sets: &PathSets, from: &str, to: &str) -> Vec<Vec<String>> {
     let edge = |name: &str| {
         let node = topology.node_by_name(name).unwrap();
@@ -163,7 +163,7 @@ fn named(topology: &Topology, sets: &PathSets, from: &str, to: &str) -> Vec<Vec<
     sets.between_edges(edge(from), edge(to)).map(names).collect()
 }
 
-/// The groups that a path of a Dragonfly visits.
+/// Returns the groups that a path of a Dragonfly visits.
 fn groups(path: &[String]) -> Vec<String> {
     let mut groups: Vec<String> =
         path.iter().map(|name| name.split('.').next().unwrap().to_owned()).collect();
@@ -173,7 +173,8 @@ fn groups(path: &[String]) -> Vec<String> {
 
 #[test]
 fn detours_of_a_dragonfly_are_what_search_finds() {
-    // Of all paths over one other group at most, found by search, the shortest one over each.
+    // The expected paths, found by search, are the shortest over each group, from all paths over at most one other
+    // group.
     let topology = build(Dragonfly::new(5, 2, 1));
     let (own, all) = (sets(&topology, PathSetConfig::default()), sets(&topology, k_shortest(256, 4)));
     for (from, to) in [("sw0.0", "sw3.1"), ("sw1.1", "sw0.0"), ("sw4.0", "sw2.0")] {
@@ -186,7 +187,7 @@ fn detours_of_a_dragonfly_are_what_search_finds() {
         let own: BTreeSet<_> = named(&topology, &own, from, to).into_iter().collect();
         assert_eq!((own.len(), own), (4, best.into_iter().collect()), "{from} to {to}");
     }
-    // In one group: all paths of two hops at most.
+    // In one group: all paths of at most two hops.
     let topology = build(Dragonfly::new(2, 5, 1));
     let (own, all) = (sets(&topology, PathSetConfig::default()), sets(&topology, k_shortest(4, 1)));
     assert_eq!(named(&topology, &own, "sw0.1", "sw0.4"), named(&topology, &all, "sw0.1", "sw0.4"));
@@ -234,7 +235,7 @@ fn only_what_is_wanted_is_found() {
     let some =
         PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::Pairs(&pairs)).unwrap();
     let count = |src, dst| some.count(HostId(src), HostId(dst));
-    // Hosts of the same switches come along, and the way back.
+    // Other hosts at the same switches have the same paths, and so does the reverse direction.
     assert_eq!([count(0, 7), count(7, 0), count(1, 6), count(2, 3)], [2, 2, 2, 1]);
     assert_eq!([count(0, 2), count(2, 7), count(5, 5)], [0, 0, 0]);
 }
@@ -248,7 +249,7 @@ fn networks_without_a_choice_are_refused() {
     assert!(error.to_string().contains("host0 and host1 are linked without a switch"), "{error}");
 }
 
-/// Two hosts at switches a and b, another at b and c; two spines join all three switches.
+/// Two hosts at switches a and b, another at b and c. Two spines join all three switches.
 const DUAL: &str = "hosts = 3\nrate = '1Gbps'\ndelay = '1us'\n\
     [[switch]]\nname = 'a'\n[[switch]]\nname = 'b'\n[[switch]]\nname = 'c'\n[[switch]]\nname = 's'\n[[switch]]\nname = 't'\n\
     [[link]]\na = 'host0'\nb = 'a'\n[[link]]\na = 'host0'\nb = 'b'\n\
@@ -271,13 +272,13 @@ fn paths_leave_by_the_ports_of_a_host_in_turn() {
             };
             links.map(names).collect::<Vec<_>>()
         };
-        // Over the switches they share, at port 0 of the one and port 1 of the other.
+        // Over the switches they share: port 0 of one, port 1 of the other.
         assert_eq!(paths(0, 1), ["host0a host1a", "host0b host1b"]);
         assert_eq!(
             [sets.arrival_port(HostId(0), HostId(1), 0), sets.arrival_port(HostId(0), HostId(1), 1)],
             [Some(1), Some(0)]
         );
-        // Switch a has two ways to c and switch b one, which counts twice.
+        // Switch a has two paths to c and switch b one, which is therefore listed twice.
         assert_eq!(
             paths(0, 2),
             ["host0a as cs host2c", "host0b bs cs host2c", "host0a at ct host2c", "host0b bs cs host2c"]
@@ -322,7 +323,7 @@ fn a_file_of_paths() {
     assert_eq!(links(0, 1), [&long[..], &short[..]]);
     let back = |path: &[&'static str]| path.iter().rev().copied().collect::<Vec<_>>();
     assert_eq!(links(1, 0), [back(&long), back(&short)]);
-    // One way only: the way back needs paths of its own.
+    // In one direction only: the other direction needs paths of its own.
     let one_way = "[[path]]\nvia = ['leaf0', 'spine0', 'leaf1']\nboth_ways = false\n";
     assert!(from_file(one_way).unwrap_err().contains("no path from leaf1 to leaf0"));
     let other = "[[path]]\nvia = ['leaf1', 'spine1', 'leaf0']\nboth_ways = false\n";

@@ -1,4 +1,4 @@
-//! Topology files: real ones are read, wrong ones are answered with what, where, and what is allowed.
+//! Topology files: real ones are read, and errors state what is wrong, where, and what is allowed.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn the_fat_tree_of_hpcc_is_ours() {
 fn hosts_of_other_numbers_keep_them_as_names() {
     let topology = hpcc("hpcc-star-65.txt");
     assert_eq!(counts(&topology), (65, 1, 65));
-    // The file's node 0 is the switch, node 1 the first host.
+    // Node 0 of the file is the switch, node 1 the first host.
     assert_eq!(topology.node_name(NodeId(0)), "host1");
     assert_eq!(topology.node_by_name("host65"), Ok(NodeId(64)));
     assert_eq!(topology.node_by_name("switch0"), Ok(NodeId(65)));
@@ -88,7 +88,7 @@ fn several_ports_and_names_of_hosts() {
     assert_eq!(routing.next_hops(NodeId(3), HostId(0)), NextHops::List(&[0, 1]));
     assert_eq!(topology.link_by_name("right-b-b"), Ok(LinkId(4)));
     assert_eq!((topology.switches()[0].group, topology.switches()[1].tier), (Some(7), 3));
-    // Without its links to the left, all goes right.
+    // Without its links to the left, everything goes to the right.
     let alive = |link: LinkId| link.0 != 0;
     let routing = Routing::compute(&topology, &alive);
     assert_eq!(routing.from_host(HostId(0), HostId(1)), NextHops::List(&[1, 2]));
@@ -172,7 +172,7 @@ fn errors_of_the_hpcc_format() {
             "3 1 2\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps",
             "t.txt:4:1: link 2 of 2 has 3 columns; expected 5: src dst rate delay error_rate",
         ),
-        // A line with a column missing is what is wrong, not the line after it.
+        // The error refers to the line with the missing column, not to the line after it.
         (
             "3 1 2\n2\n0 2 1Gbps 0\n1 2 1Gbps 1us 0\n",
             "t.txt:3:1: link 1 of 2 has 4 columns; expected 5: src dst rate delay error_rate",
@@ -223,7 +223,7 @@ fn a_file_that_is_not_there() {
     assert!(error.to_string().starts_with("cannot read file dir/nowhere.txt: No such file"));
 }
 
-/// Texts close to the grammar of `topology.txt`.
+/// Generates texts close to the grammar of `topology.txt`.
 fn nearly_hpcc() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         8 => (0u32..6).prop_map(|n| n.to_string()),
@@ -256,7 +256,7 @@ proptest! {
         let _ = parse_topology_file("x", &damaged);
     }
 
-    /// Each link of a real file truncated there is an error, never a smaller network.
+    /// A real file that is truncated at any link is an error, never a smaller network.
     #[test]
     fn a_truncated_file_is_refused(keep in 0usize..206) {
         let text = std::fs::read_to_string(data("conweave-leaf-spine-128.txt")).unwrap();

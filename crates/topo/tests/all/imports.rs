@@ -1,4 +1,4 @@
-//! Topologies of htsim and SimAI: what real files become, counted by hand, and what is said about wrong ones.
+//! Topologies of htsim and SimAI: real files, compared with values counted by hand, and error texts.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn counts(topology: &Topology) -> (u32, usize, usize) {
     (topology.hosts(), topology.switches().len(), topology.links().len())
 }
 
-/// Links between a lower and an upper kind of node: how many, and rate and delay of all of them.
+/// Returns the number of links between a lower and an upper kind of node, and the rate and delay of all of them.
 fn links_between(topology: &Topology, below: &str, above: &str) -> (usize, Rate, Duration) {
     let is = |node: NodeId, kind: &str| topology.node_name(node).starts_with(kind);
     let links: Vec<&Link> =
@@ -30,8 +30,8 @@ fn links_between(topology: &Topology, below: &str, above: &str) -> (usize, Rate,
 #[test]
 fn eight_nodes_of_htsim() {
     let topology = HtsimFile { path: data("htsim-8.topo") }.build(Path::new(".")).unwrap();
-    // 2 pods of 2 ToRs with 2 hosts each, 2 aggregation switches a pod with 4 links up in bundles of 2, so 2 cores for
-    // each of them.
+    // 2 pods of 2 ToRs with 2 hosts each. Each of the 2 aggregation switches of a pod has 4 links up in bundles of 2,
+    // and so 2 cores.
     assert_eq!(counts(&topology), (8, 4 + 4 + 4, 8 + 8 + 16));
     let (fast, slow, us) = (Rate::from_gbps(200), Rate::from_gbps(100), Duration::from_us(1));
     assert_eq!(links_between(&topology, "host", "tor"), (8, fast, us));
@@ -42,7 +42,7 @@ fn eight_nodes_of_htsim() {
     let routing = Routing::whole(&topology);
     assert!(routing.is_arithmetic());
     let mut paths = PathFinder::new(&topology, &routing);
-    // Between pods: 2 aggregation switches, each with 2 cores by 2 links up and 2 down.
+    // Between pods: 2 aggregation switches, each with 2 cores, over 2 links up and 2 links down.
     let far = paths.pair(HostId(0), HostId(7), 0).unwrap();
     assert_eq!((far.hops, far.paths), (6, 2 * 2 * 2 * 2));
     assert_eq!(paths.pair(HostId(0), HostId(2), 0).unwrap().paths, 2);
@@ -81,12 +81,12 @@ fn leaf_spine(old: &str, new: &str) -> Result<Topology, String> {
 #[test]
 fn a_leaf_spine_of_htsim_with_latencies_of_switches() {
     let topology = leaf_spine("# leaves", "#leaves").unwrap();
-    // 4 leaves, 4 links up in bundles of 2: 2 spines.
+    // 4 leaves with 4 links up in bundles of 2: 2 spines.
     assert_eq!(counts(&topology), (32, 4 + 2, 32 + 16));
     let (hosts, up) = (links_between(&topology, "host", "leaf"), links_between(&topology, "leaf", "spine"));
     assert_eq!(hosts, (32, Rate::from_gbps(100), Duration::from_ps(550_500)));
     assert_eq!(up, (16, Rate::from_gbps(200), Duration::from_ps(801_000)));
-    // Host to host over a spine: links of 500, 600, 600 and 500 ns, leaves of 101 ns twice and a spine of 301 ns.
+    // Host to host over a spine: links of 500, 600, 600 and 500 ns, two leaves of 101 ns and a spine of 301 ns.
     assert_eq!((hosts.2 + up.2 + up.2 + hosts.2).as_ps(), (2200 + 503) * 1_000);
     assert_eq!(topology.notes().len(), 1);
     assert!(topology.notes()[0].starts_with("t.topo: Queue_Up and Queue_Down are not taken over"));
@@ -155,7 +155,8 @@ fn gpus_and_nvswitches_of_simai() {
     let mut paths = PathFinder::new(&topology, &routing);
     let mut pair =
         |a: u32, b: u32| paths.pair(HostId(a), HostId(b), 0).map(|pair| (pair.hops, pair.paths)).unwrap();
-    // In a server, over its NVSwitch; to the same GPU of the other server, over their leaf; to another, over the spine.
+    // Inside a server, over its NVSwitch. To the same GPU of the other server, over their leaf. To another GPU, over
+    // the spine.
     assert_eq!([pair(0, 1), pair(0, 2), pair(0, 3)], [(2, 1), (2, 1), (4, 4)]);
     assert!(topology.notes().is_empty());
 }

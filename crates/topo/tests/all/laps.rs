@@ -1,4 +1,5 @@
-//! Topologies and paths of LAPS's simulator: what its authors' files become, beside ours that are made from the paper.
+//! Topologies and paths of LAPS's simulator: the authors' files, compared with pathweave's topologies, which follow
+//! the paper.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ fn preset(name: &str) -> Topology {
     PresetName { name: name.to_owned() }.build(Path::new(".")).unwrap()
 }
 
-/// The links as the nodes of ours they join, rate and delay, in order.
+/// Returns the links in order, with the names of their nodes in pathweave's topology, rate and delay.
 fn links(topology: &Topology, ours: impl Fn(NodeId) -> String) -> Vec<(String, String, Rate, Duration)> {
     let of = |link: &Link| {
         let (a, b) = (ours(link.a), ours(link.b));
@@ -32,8 +33,8 @@ fn id(topology: &Topology, node: NodeId) -> u32 {
     name.trim_start_matches(|c: char| c.is_alphabetic()).parse().unwrap()
 }
 
-/// What our rails call a node of the authors' file: rail switches 0 to 7, GPUs 8 to 71, scale-up switches 72 to 79, hosts
-/// from 80 on.
+/// Returns pathweave's name of a node in the authors' file: rail switches 0 to 7, GPUs 8 to 71, scale-up switches 72
+/// to 79, hosts from 80 on.
 fn rail_name(id: u32) -> String {
     match id {
         0..8 => format!("rail{id}"),
@@ -43,7 +44,7 @@ fn rail_name(id: u32) -> String {
     }
 }
 
-/// Switch 4g + s is switch s of group g; hosts follow.
+/// Returns pathweave's name of a node: switch 4g + s is switch s of group g; hosts follow.
 fn dragonfly_name(id: u32) -> String {
     if id < 36 { format!("sw{}.{}", id / 4, id % 4) } else { format!("host{}", id - 36) }
 }
@@ -74,7 +75,7 @@ fn nodes_keep_their_ids_and_hosts_come_first() {
     assert_eq!((link.rate, link.delay), (Rate::from_gbps(200), Duration::from_us(1)));
 }
 
-/// The lines of the authors' file for the hosts of index 0 of the first two clusters, and back.
+/// Lines of the authors' file for the hosts of index 0 of the first two clusters, in both directions.
 const PATHS: &str = "\
 0 -1 1 1 2 3 80 8 0 16 88
 1 -1 1 2 2 1 2 2 1 3 80 8 72 9 1 17 73 16 88
@@ -95,7 +96,7 @@ const PATHS: &str = "\
 3591 -1 1 2 8 1 1 2 1 3 88 16 73 23 7 15 72 8 80
 ";
 
-/// The switches of each path, by the names of ours.
+/// Returns the switches of each path, by pathweave's names.
 fn switches(
     topology: &Topology,
     sets: &PathSets,
@@ -124,7 +125,7 @@ fn the_authors_paths_are_ours() {
 fn errors_of_topologies_name_line_and_what_is_allowed() {
     let cases = [
         ("", "t.txt:1:1: the file ends where a header with the numbers of switches and servers is expected"),
-        // A vertical tab is white space, too.
+        // A vertical tab counts as white space.
         ("\u{b}\n1 2 3\n", "t.txt:2:1: the header has 3 columns; expected 2: switches servers"),
         ("1 2 3\n", "t.txt:1:1: the header has 3 columns; expected 2: switches servers"),
         ("1 x\n", "t.txt:1:3: the number of servers is \"x\"; expected a number from 1 to 2097151"),
@@ -204,7 +205,7 @@ fn errors_of_paths_name_line_and_what_is_allowed() {
     }
     let other = parse_laps_paths("p.txt", PATHS, &preset("laps-rail"), Wanted::Pairs(&wanted)).unwrap_err();
     assert!(other.to_string().contains("expected a topology of kind = \"laps\""), "{other}");
-    // A line of any length is looked at no further than the longest path.
+    // A line is read only up to the length of the longest path.
     let long = error(&format!("0 -1{}", " 1".repeat(1 << 20)));
     assert_eq!(long, "p.txt:1: more than 133 columns; a path visits 64 switches at most");
 }

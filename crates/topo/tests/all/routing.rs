@@ -1,4 +1,4 @@
-//! Routing: both forms agree, every destination is reached, nothing loops.
+//! Routing: both representations agree, every destination is reached, and there are no loops.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn build(config: impl Build) -> Topology {
     config.build(Path::new(".")).unwrap()
 }
 
-/// Every form of regular Clos, small.
+/// Generates small regular Clos networks of every kind.
 fn regular() -> impl Strategy<Value = Topology> {
     let links = 1..=3u32;
     prop_oneof![
@@ -65,15 +65,16 @@ fn assert_same(topology: &Topology) {
 fn the_udmp_fat_tree_by_hand() {
     let t = build(FatTree::udmp_320(16, Rate::from_gbps(400)));
     let r = Routing::whole(&t);
-    // Host 37 is the 5th of ToR 2 of pod 0; ToR 2 sends to host 40 directly, elsewhere over its 4 uplinks.
+    // Host 37 is the 5th of ToR 2 of pod 0. ToR 2 sends to host 40 directly, and to hosts elsewhere over its 4
+    // uplinks.
     let tor2 = t.node_by_name("tor2").unwrap();
     assert_eq!(r.next_hops(tor2, HostId(40)), NextHops::List(&[8]));
     assert_eq!(r.next_hops(tor2, HostId(64)), NextHops::List(&[16, 17, 18, 19]));
-    // Aggregation switch 1 of pod 1 has hosts 64 to 127 below: ToR 5 (80 to 95) is its second port.
+    // Aggregation switch 1 of pod 1 has hosts 64 to 127 below. ToR 5 (80 to 95) is at its second port.
     let agg = t.node_by_name("agg1.1").unwrap();
     assert_eq!(r.next_hops(agg, HostId(80)), NextHops::List(&[1]));
     assert_eq!(r.next_hops(agg, HostId(319)), NextHops::List(&[4, 5, 6, 7]));
-    // Core 5 belongs to plane 1, one port a pod.
+    // Core 5 belongs to plane 1 and has one port for each pod.
     let core = t.node_by_name("core5").unwrap();
     assert_eq!(t.ports(core).len(), 5);
     assert_eq!(t.node_name(t.ports(core)[3].peer), "agg3.1");
@@ -81,7 +82,7 @@ fn the_udmp_fat_tree_by_hand() {
     assert_same(&t);
 }
 
-/// Any connected network: hosts with one or two ports at random switches, switches linked at random.
+/// Generates any connected network: hosts with one or two ports at random switches, and switches linked at random.
 fn irregular() -> impl Strategy<Value = Topology> {
     let sizes = (1..=8u32, 1..=7u32);
     let draws = proptest::collection::vec((any::<u32>(), any::<u32>()), 0..20);
@@ -94,7 +95,7 @@ fn irregular() -> impl Strategy<Value = Topology> {
             delay: pathweave_units::Duration::ZERO,
             error_rate: 0.0,
         };
-        // The last host hangs on another host now and then: nothing may be routed through that one.
+        // In some networks the last host is attached to another host. No traffic may be routed through that host.
         let mut at = |host| if host == 7 { 6 } else { hosts + rng.below(switches) };
         let mut links: Vec<_> = (0..hosts).map(|host| link(host, at(host))).collect();
         links.extend((1..switches).map(|switch| link(hosts + switch, hosts + rng.below(switch))));
@@ -106,7 +107,7 @@ fn irregular() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// Hops from every node to `dst`, by relaxing every link until nothing changes.
+/// Returns the hops from every node to `dst`, computed by relaxing every link until there are no changes.
 fn brute_force_hops(topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> bool) -> Vec<Option<u32>> {
     let mut hops = vec![None; topology.nodes() as usize];
     hops[dst.index()] = Some(0);
@@ -127,8 +128,8 @@ fn brute_force_hops(topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> 
     }
 }
 
-/// Every next hop is one hop nearer over a living link, and every such port is a next hop. Hence every
-/// reachable destination is reached, on shortest paths, without loops.
+/// Checks that every next hop is one hop nearer over a link that is up, and that every such port is a next hop. This
+/// implies that every reachable destination is reached on shortest paths without loops.
 fn assert_exact(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) {
     let routing = Routing::compute(topology, alive);
     let mut all_reach = true;
@@ -210,7 +211,7 @@ proptest! {
     }
 }
 
-/// Number of paths by trying them all.
+/// Returns the number of paths, counted by exhaustive search.
 fn count_paths(topology: &Topology, routing: &Routing, node: NodeId, dst: HostId) -> u64 {
     if node == dst.into() {
         return 1;

@@ -1,39 +1,40 @@
-//! The share of its link that a receiver grants where the fabric cannot carry more: uet-htsim's control of oversubscribed trees
-//! (`oversubscribed_cc`, commit 40ccb05), as data that arrives moves it. It has no timer of its own: a round that has ended is seen at
-//! the next packet or grant, and rounds in which nothing arrived count as such.
+//! Share of its link that a receiver grants if the fabric cannot carry more: uet-htsim's control of oversubscribed
+//! trees (`oversubscribed_cc`, commit 40ccb05). Arriving data drives it, without a timer: the end of a round is
+//! detected at the next packet or grant, and rounds in which nothing arrived count as quiet rounds.
 
 use pathweave_policy::credit::FabricPace;
 use pathweave_units::{Duration, Time, TrimmedAt, mix64};
 
-/// Rounds without a packet after which everything is as at the start.
+/// Number of rounds without a packet that are evaluated one by one. Longer silence restarts the rounds at the present
+/// time.
 const MOST_IDLE_ROUNDS: u64 = 64;
 
-/// How a data packet has crossed the fabric.
+/// State in which a data packet has crossed the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crossing {
     Whole { marked: bool },
     Trimmed(TrimmedAt),
 }
 
-/// What has arrived in a round.
+/// Packets that arrived in a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     packets: u32,
     marked: u32,
-    /// Trimmed at the last hop, which is the receiver's own link, and before.
+    /// Trimmed at the last hop, which is the receiver's own link, and at earlier hops.
     last_hop: u32,
     on_the_way: u32,
 }
 
-/// The share that one host grants.
+/// Share of its link that one host grants.
 #[derive(Clone, Debug)]
 pub(crate) struct Fabric {
     pace: FabricPace,
     base_rtt: Duration,
     share: f64,
-    /// Average share of marked packets.
+    /// Moving average of the share of marked packets.
     marked: f64,
-    /// Rounds in a row that raised it.
+    /// Number of consecutive rounds that raised the share.
     raised: u32,
     seen: Seen,
     ends_at: Time,
@@ -54,15 +55,15 @@ impl Fabric {
         fabric
     }
 
-    /// How long a round is: from three quarters to five quarters of the configured time. What it depends on differs from host to
-    /// host, so that they do not act in step.
+    /// Length of a round: three quarters to five quarters of the configured time. The random part depends on the time
+    /// at which packets arrive, which differs from host to host, so that hosts do not act in step.
     fn round(&self, now: Time) -> Duration {
         let random = (mix64(now.as_ps()) >> 11) as f64 / (1u64 << 53) as f64;
         let ps = (0.75 + random / 2.0) * self.pace.every_rtts * self.base_rtt.as_ps() as f64;
         Duration::from_ps((ps as u64).max(1))
     }
 
-    /// A data packet arrives.
+    /// Counts an arriving data packet.
     pub(crate) fn note(&mut self, now: Time, crossing: Crossing) {
         self.advance(now);
         let seen = &mut self.seen;
@@ -74,7 +75,7 @@ impl Fabric {
         }
     }
 
-    /// The share of the link that is granted now.
+    /// Share of the link that is granted now.
     pub(crate) fn share(&mut self, now: Time) -> f64 {
         self.advance(now);
         self.share
@@ -92,7 +93,7 @@ impl Fabric {
         }
     }
 
-    /// Draws the conclusion of a round.
+    /// Updates the share at the end of a round.
     fn judge(&mut self, seen: Seen) {
         let FabricPace { least, increase, decrease, marked: good, gain, .. } = self.pace;
         let whole = seen.packets - seen.last_hop - seen.on_the_way;
@@ -133,7 +134,7 @@ mod tests {
         Seen { packets, marked, last_hop, on_the_way }
     }
 
-    /// In ten thousandths.
+    /// Shares after each round, in ten-thousandths.
     fn shares(rounds: &[Seen]) -> Vec<u32> {
         let mut fabric = fabric();
         let after = |&seen| {
@@ -143,8 +144,9 @@ mod tests {
         rounds.iter().map(after).collect()
     }
 
-    /// A tenth trimmed on the way: 1 - 0.1. 72 of the 90 that are whole are marked, 0.8: the average is 0.4, which is 0.1 too many;
-    /// 0.8 x (1 - 0.05). Then nothing is marked and the average is 0.2: 0.01, 0.02, 0.04 more. With a mark it is 0.01.
+    /// A tenth is trimmed before the last hop: 1 - 0.1. 72 of the 90 whole packets are marked, a share of 0.8: the
+    /// average is 0.4, which exceeds the limit by 0.1, so the share becomes 0.8 x (1 - 0.05). Then nothing is marked
+    /// and the average falls to 0.2: the share grows by 0.01, 0.02, 0.04. In a round with a mark it grows by 0.01.
     #[test]
     fn trims_and_marks_lower_it_and_their_absence_raises_it_by_hand() {
         let quiet = seen(100, 0, 0, 0);
@@ -152,11 +154,12 @@ mod tests {
         assert_eq!(shares(&rounds), [9_000, 7_600, 7_700, 7_900, 8_300, 8_400]);
     }
 
-    /// What is trimmed at the last hop is no news of the fabric; nor is it one of the packets of which marks are a share.
+    /// Packets trimmed at the last hop show nothing about the fabric. They do not count in the share of marked
+    /// packets either.
     #[test]
     fn the_last_hop_lowers_nothing() {
         assert_eq!(shares(&[seen(100, 0, 90, 0)]), [10_000]);
-        // Five of ten: an average of 0.25. Six more: 0.125 + 0.3, which is 0.125 too many.
+        // 5 of 10 are marked: average 0.25. Then 6 of 10: 0.125 + 0.3, which exceeds the limit by 0.125.
         assert_eq!(shares(&[seen(100, 5, 90, 0), seen(100, 6, 90, 0)]), [10_000, 9_375]);
     }
 
@@ -165,7 +168,8 @@ mod tests {
         assert_eq!(shares(&[seen(4, 0, 0, 4), seen(4, 0, 0, 4)]), [2_250, 2_250]);
     }
 
-    /// Rounds are 11.25 to 18.75 us. All of the first is marked: 1 - 0.5 x (0.5 - 0.3); then there is no packet for a millisecond.
+    /// Rounds take 11.25 to 18.75 us. All packets of the first are marked: 1 - 0.5 x (0.5 - 0.3). Then there is no
+    /// packet for a millisecond.
     #[test]
     fn rounds_end_by_what_is_heard_later() {
         let mut fabric = fabric();
@@ -175,7 +179,8 @@ mod tests {
         assert_eq!(fabric.share(Time::from_ns(11_249)), 1.0);
         assert!((fabric.share(Time::from_ns(18_751)) - 0.9).abs() < 1e-9);
         fabric.note(Time::from_ns(18_800), Crossing::Trimmed(TrimmedAt::OnTheWay));
-        // All that arrived was trimmed: the least. Doubling from 0.01 it takes seven rounds to pass 1.
+        // All packets of the round were trimmed: the least share. Steps that double from 0.01 on take seven rounds to
+        // reach 1.
         assert!(fabric.share(Time::from_us(38)) < 0.24);
         assert_eq!(fabric.share(Time::from_us(1_000)), 1.0);
         let end = Time::from_us(100_000_000);

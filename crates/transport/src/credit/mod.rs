@@ -1,7 +1,7 @@
-//! Credit of a host: what it grants to those who send to it, and what its own queue pairs have been granted.
+//! Credit of a host: the grants to those who send to it, and the credit granted to its own queue pairs.
 //!
-//! Grants are paced for the whole host, since what arrives shares its link; so this belongs to the endpoint, and a timer of its
-//! own drives it.
+//! Grants are paced for the whole host, because all arriving data shares its link. The state therefore belongs to the
+//! endpoint and has its own timer.
 
 mod fabric;
 mod pacer;
@@ -16,16 +16,16 @@ pub(crate) use fabric::{Crossing, Fabric};
 pub(crate) use pacer::{Heard, Pacer, Pull, Sender};
 pub(crate) use spender::Spender;
 
-/// Credit of all queue pairs of a host that have any.
+/// Credit of all queue pairs of a host that use any.
 #[derive(Debug)]
 pub(crate) struct HostCredit {
     pub(crate) pacer: Pacer,
     spenders: BTreeMap<QpNum, Spender>,
-    /// Spenders with credit and data.
+    /// Number of spenders with credit and data.
     active: u32,
-    /// When to look which spender is to ask.
+    /// Times at which a queue pair may have to request credit.
     due: BTreeSet<(Time, QpNum)>,
-    /// When the endpoint will be woken for it, [`Time::MAX`] if it will not.
+    /// Time for which the endpoint's credit timer is armed, or [`Time::MAX`].
     pub(crate) armed: Time,
 }
 
@@ -40,13 +40,13 @@ impl HostCredit {
         }
     }
 
-    /// A queue pair sends and receives under these terms.
+    /// Adds a queue pair that sends and receives under these terms.
     pub(crate) fn join(&mut self, now: Time, qp: QpNum, terms: CreditTerms) {
         self.pacer.join(qp, terms);
         self.spenders.insert(qp, Spender::new(now, terms));
     }
 
-    /// It does no more.
+    /// Removes a queue pair.
     pub(crate) fn leave(&mut self, qp: QpNum) {
         self.pacer.leave(qp);
         self.set_active(qp, false);
@@ -54,12 +54,12 @@ impl HostCredit {
         self.spenders.remove(&qp);
     }
 
-    /// Nobody has joined, or all have left.
+    /// Returns true if no queue pair uses credit.
     pub(crate) fn is_empty(&self) -> bool {
         self.spenders.is_empty()
     }
 
-    /// How many senders of this host ask.
+    /// Number of queue pairs of this host that have credit and data.
     pub(crate) fn active(&self) -> u32 {
         self.active
     }
@@ -68,13 +68,13 @@ impl HostCredit {
         self.spenders.get(&qp)
     }
 
-    /// The same, to change it; with how many senders of this host ask.
+    /// Returns a spender for changes, and the number of active ones of this host.
     pub(crate) fn spender_mut(&mut self, qp: QpNum) -> Option<(&mut Spender, u32)> {
         let active = self.active;
         self.spenders.get_mut(&qp).map(|spender| (spender, active))
     }
 
-    /// A queue pair has credit and data, or has not.
+    /// Records if a queue pair has both credit and data.
     pub(crate) fn set_active(&mut self, qp: QpNum, is_active: bool) {
         let Some(spender) = self.spenders.get_mut(&qp) else { return };
         if core::mem::replace(&mut spender.is_active, is_active) != is_active {
@@ -82,7 +82,7 @@ impl HostCredit {
         }
     }
 
-    /// When to look whether a queue pair is to ask.
+    /// Sets the time at which a queue pair may have to request credit.
     pub(crate) fn set_due(&mut self, qp: QpNum, at: Option<Time>) {
         let Some(spender) = self.spenders.get_mut(&qp) else { return };
         let before = core::mem::replace(&mut spender.due, at);
@@ -94,20 +94,20 @@ impl HostCredit {
         }
     }
 
-    /// The next queue pair at which to look, if it is time.
+    /// Removes and returns the next queue pair that may have to request credit, if it is due.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<QpNum> {
         let &(_, qp) = self.due.first().filter(|(at, _)| *at <= now)?;
         self.set_due(qp, None);
         Some(qp)
     }
 
-    /// When the endpoint must be woken.
+    /// Time of the next grant or request.
     pub(crate) fn next_at(&self) -> Option<Time> {
         let due = self.due.first().map(|(at, _)| *at);
         self.pacer.next_at().into_iter().chain(due).min()
     }
 
-    /// Panics unless all of it agrees.
+    /// Panics unless the state is consistent.
     pub(crate) fn assert_invariants(&self) {
         let active = self.spenders.values().filter(|spender| spender.is_active).count();
         assert_eq!(active, self.active as usize, "who asks is counted");

@@ -1,7 +1,7 @@
-//! Whom a host grants credit next, and when: one pacer for all who send to it, since they share its link.
+//! Pacer of the credit grants of a host: one for all who send to it, because they share its link.
 //!
-//! Those who want credit take turns, and those who want nothing get some while nobody else does (Ultra Ethernet 1.0, section
-//! 3.6.14, and EQDS, NSDI 2022, section 4, as uet-htsim and csg-htsim have them).
+//! Senders that want credit take turns. Senders that want none get some while no other wants any (Ultra Ethernet 1.0,
+//! section 3.6.14, and EQDS, NSDI 2022, section 4, as implemented by uet-htsim and csg-htsim).
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -13,19 +13,19 @@ use pathweave_wire::CreditNumber;
 
 use super::{Crossing, Fabric};
 
-/// Grants that a host catches up with whose timer was late.
+/// Number of grants that a host with a late timer makes up for.
 const LATE_GRANTS: u64 = 8;
 
-/// In the order in which they are served.
+/// Queues of senders, in the order in which they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
-    /// What was trimmed is to be sent again.
+    /// Senders that must retransmit trimmed packets.
     Again,
     Active,
     Idle,
 }
 
-/// The sender of data, and the path by which it was last heard of.
+/// A sender of data, and the path of its latest packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) host: HostId,
@@ -33,7 +33,7 @@ pub(crate) struct Sender {
     pub(crate) path: PathId,
 }
 
-/// How a sender was heard of.
+/// Kind of packet that arrived from a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Packet,
@@ -41,32 +41,33 @@ pub(crate) enum Heard {
     Request,
 }
 
-/// A grant to be told.
+/// A grant to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pull {
-    /// The queue pair that receives.
+    /// Queue pair that receives the data.
     pub(crate) qp: QpNum,
     pub(crate) to: Sender,
     pub(crate) granted: CreditNumber,
 }
 
-/// A sender to this host.
+/// Credit state of one sender to this host.
 #[derive(Debug)]
 struct Grantee {
     terms: CreditTerms,
     sender: Sender,
-    /// Quanta it wants in all, and has been granted in all.
+    /// Total quanta that the sender wants, and that it has been granted.
     target: u64,
     granted: u64,
-    /// Quanta for what was trimmed, ahead of all others.
+    /// Quanta for retransmission of trimmed packets, granted before all others.
     again: u64,
-    /// Packets that have arrived and have not been answered by a grant, where each is.
+    /// Arrived packets that no grant has answered yet, if each arrival earns a grant.
     owed: u64,
     queued: [bool; 3],
 }
 
 impl Grantee {
-    /// Most quanta it may want beyond what it has been granted: a window, and the packet that had no whole credit.
+    /// Largest number of quanta that the sender may want beyond those granted: a window, and one packet whose credit
+    /// fell short.
     fn most(&self) -> u64 {
         self.terms.quanta(self.terms.window_bytes + u64::from(self.terms.packet_bytes)) + 1
     }
@@ -79,14 +80,14 @@ impl Grantee {
         self.missing() > 0 && (self.terms.config.demand != Demand::Arrivals || self.owed > 0)
     }
 
-    /// Whether it is granted more while nobody wants anything.
+    /// Returns true if the sender may be granted more while no sender wants anything.
     fn may_idle(&self) -> bool {
         let ahead = self.granted.saturating_sub(self.target);
         let window = self.terms.window_bytes / u64::from(self.terms.quantum_bytes);
         self.terms.config.idle == IdleGrants::On && self.missing() == 0 && ahead < window
     }
 
-    /// Its turn in this queue: quanta it is granted.
+    /// Serves the sender from this queue. Returns the quanta granted.
     fn take(&mut self, queue: Queue) -> u64 {
         let grant = u64::from(self.terms.config.grant);
         let quanta = match (queue, self.terms.config.demand) {
@@ -107,21 +108,21 @@ impl Grantee {
 pub(crate) struct Pacer {
     grantees: BTreeMap<QpNum, Grantee>,
     queues: [VecDeque<QpNum>; 3],
-    /// When the next grant may be made.
+    /// Earliest time of the next grant.
     free_at: Time,
-    /// What the fabric can carry, where grants heed it.
+    /// Share of the link that the fabric can carry, if grants follow it.
     fabric: Option<Box<Fabric>>,
 }
 
 impl Pacer {
-    /// A queue pair receives under these terms.
+    /// Adds a queue pair that receives under these terms.
     pub(crate) fn join(&mut self, qp: QpNum, terms: CreditTerms) {
         let sender = Sender { host: HostId(0), qp: QpNum(0), path: PathId(0) };
         let grantee = Grantee { terms, sender, target: 0, granted: 0, again: 0, owed: 0, queued: [false; 3] };
         self.grantees.insert(qp, grantee);
     }
 
-    /// It receives no more.
+    /// Removes a queue pair.
     pub(crate) fn leave(&mut self, qp: QpNum) {
         if let Some(gone) = self.grantees.remove(&qp)
             && gone.queued.contains(&true)
@@ -130,7 +131,7 @@ impl Pacer {
         }
     }
 
-    /// To the end of a queue, if it is not in it. Where nobody waited for a grant, the pacer begins anew.
+    /// Appends a queue pair to a queue unless it is in it. If nobody waited for a grant, pacing restarts now.
     fn push(&mut self, now: Time, qp: QpNum, queue: Queue) {
         if self.next_at().is_none() {
             self.free_at = self.free_at.max(now);
@@ -146,7 +147,7 @@ impl Pacer {
         }
     }
 
-    /// A data packet of a sender has crossed the fabric in this way.
+    /// Records in which state a data packet crossed the fabric.
     pub(crate) fn crossed(&mut self, now: Time, qp: QpNum, crossing: Crossing) {
         let Some(Grantee { terms, .. }) = self.grantees.get(&qp) else { return };
         if let FabricControl::Paced(pace) = terms.config.fabric {
@@ -155,7 +156,7 @@ impl Pacer {
         }
     }
 
-    /// A sender was heard of, and says what it wants.
+    /// Processes a packet of a sender and the total that it wants.
     pub(crate) fn heard(
         &mut self,
         now: Time,
@@ -168,7 +169,7 @@ impl Pacer {
         grantee.sender = sender;
         let most = grantee.granted + grantee.most();
         if let Some(target) = target {
-            // Beyond that no honest sender asks.
+            // An honest sender never wants more.
             let target = target.quanta(grantee.granted).min(most);
             grantee.target = grantee.target.max(target);
         }
@@ -182,7 +183,7 @@ impl Pacer {
                 grantee.again = grantee.again.max(packet);
                 Some(Queue::Again)
             }
-            // Its sender does not know yet that it is to be sent again.
+            // The packet must be retransmitted, which its sender does not know yet.
             (Demand::Arrivals, Heard::Header) => {
                 grantee.owed += 1;
                 grantee.target = (grantee.target + 1).min(most);
@@ -192,7 +193,7 @@ impl Pacer {
                 grantee.owed += 1;
                 None
             }
-            // What was in flight is lost without a header, and nothing else will arrive.
+            // The packets in flight were lost without a header, so nothing else will arrive.
             (Demand::Arrivals, Heard::Request) => {
                 let window = grantee.terms.quanta(grantee.terms.window_bytes);
                 grantee.owed = grantee.owed.max(grantee.missing().min(window));
@@ -210,18 +211,18 @@ impl Pacer {
         }
     }
 
-    /// What a sender has been granted, to be told again.
+    /// Repeats the latest grant of a sender.
     pub(crate) fn again(&self, qp: QpNum) -> Option<Pull> {
         let grantee = self.grantees.get(&qp)?;
         Some(Pull { qp, to: grantee.sender, granted: CreditNumber::new(grantee.granted) })
     }
 
-    /// When [`Pacer::next`] has a grant, if nothing else is heard.
+    /// Time of the next grant, if nothing arrives before.
     pub(crate) fn next_at(&self) -> Option<Time> {
         self.queues.iter().any(|queue| !queue.is_empty()).then_some(self.free_at)
     }
 
-    /// The next grant, if it is time for one.
+    /// Returns the next grant, if it is due.
     pub(crate) fn next(&mut self, now: Time) -> Option<Pull> {
         while self.free_at <= now {
             let queue = [Queue::Again, Queue::Active, Queue::Idle]
@@ -256,7 +257,7 @@ impl Pacer {
         None
     }
 
-    /// Quanta that a sender has been granted, and wants; for tests.
+    /// Quanta granted to a sender, and wanted by it; for tests.
     #[cfg(test)]
     fn state(&self, qp: QpNum) -> (u64, u64) {
         let grantee = &self.grantees[&qp];
@@ -298,7 +299,7 @@ mod tests {
         pacer.heard(now, QpNum(qp), sender, heard, Some(CreditNumber::new(target)));
     }
 
-    /// Grants up to this time: when, to whom, how many quanta in all.
+    /// Grants up to `until`: time in ns, sender, total quanta.
     fn run(pacer: &mut Pacer, until: Time) -> Vec<(u64, u32, u64)> {
         let mut grants = Vec::new();
         while let Some(at) = pacer.next_at().filter(|&at| at <= until) {
@@ -318,7 +319,7 @@ mod tests {
         let expected = [(0, 0, 64), (1_323, 1, 64), (2_647, 0, 128), (3_971, 0, 130)];
         assert_eq!(run(&mut pacer, Time::from_us(50)), expected);
         assert_eq!(pacer.next_at(), None);
-        // Two quanta take 41 ns: a new wish waits for their end, and no longer.
+        // Two quanta take 41 ns: a new request waits for their end, and no longer.
         hear(&mut pacer, Time::from_ns(4_000), 1, Heard::Packet, 65);
         assert_eq!(run(&mut pacer, Time::from_us(50)), [(4_013, 1, 65)]);
     }
@@ -331,7 +332,7 @@ mod tests {
         // 1.5 of 150,000 bytes are 878 quanta: fourteen grants of 64 reach that.
         assert_eq!((grants.len(), grants[0], grants[14].2), (15, (0, 0, 10), 10 + 14 * 64));
         assert_eq!(pacer.next_at(), None);
-        // Those who want something come first.
+        // Senders that want credit come first.
         hear(&mut pacer, Time::from_us(2_000), 0, Heard::Packet, 1_000);
         assert_eq!(run(&mut pacer, Time::from_us(2_000))[0].2, 970);
     }
@@ -342,7 +343,7 @@ mod tests {
         hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
         hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
         assert_eq!(run(&mut pacer, Time::from_us(9)), [(0, 0, 0)]);
-        // That counts as four quanta.
+        // That grant is paced as four quanta.
         assert_eq!(pacer.free_at, Time::from_ps(82_747));
     }
 
@@ -352,8 +353,8 @@ mod tests {
         hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 20);
         hear(&mut pacer, Time::ZERO, 1, Heard::Packet, 8);
         hear(&mut pacer, Time::ZERO, 1, Heard::Header, 8);
-        // Nine quanta for the header, so two grants of eight before anybody else; each is paced as a packet. What is granted
-        // in whole may pass the target.
+        // Nine quanta for the header: two grants of eight before any other sender, each paced as a packet. Grants are
+        // not cut to the target and may pass it.
         let expected = [(0, 1, 8), (331, 1, 16), (663, 0, 8), (995, 1, 24), (1_326, 0, 16), (1_658, 0, 24)];
         assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
     }
@@ -365,19 +366,19 @@ mod tests {
             hear(&mut pacer, Time::ZERO, 0, Heard::Packet, target);
         }
         hear(&mut pacer, Time::ZERO, 1, Heard::Header, 0);
-        // The header's packet is to be sent again, which its sender did not know when it left.
+        // The packet of the header must be retransmitted; the sender did not know that when the packet left.
         let expected = [(0, 0, 1), (732, 1, 1), (1_464, 0, 2), (2_197, 0, 3)];
         assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
-        // Three have arrived of which none is wanted again.
+        // Three packets have arrived, and no further one is wanted.
         hear(&mut pacer, Time::from_us(9), 0, Heard::Packet, 3);
         assert_eq!(run(&mut pacer, Time::from_us(99)), []);
-        // Whoever asks has nothing on the way.
+        // A sender that requests credit has nothing in flight.
         hear(&mut pacer, Time::from_us(99), 0, Heard::Request, 8);
         assert_eq!(run(&mut pacer, Time::from_us(1_000)).len(), 5);
     }
 
-    /// A tenth of what arrives in the first round is trimmed on the way: grants are 1.32396 us over 0.9 apart, which is
-    /// 1.47106 us, once that is seen.
+    /// A tenth of the first round is trimmed before the last hop. Once that round ends, grants are 1.32396 us / 0.9 =
+    /// 1.47106 us apart.
     #[test]
     fn where_the_fabric_is_short_grants_are_further_apart() {
         let gap = |fabric| {
@@ -415,8 +416,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is heard: grants never exceed the pace, nobody is granted more than a window beyond what was wanted, and
-        /// who wants something is granted it.
+        /// For any sequence of packets: grants never exceed the pace, no sender is granted more than a window beyond
+        /// its target, and a sender that wants credit gets it.
         #[test]
         fn grants_keep_the_pace_and_end(
             kind in 0..3usize,
@@ -439,7 +440,7 @@ mod tests {
                 if config.demand != Demand::Arrivals {
                     prop_assert!(grantee.missing() == 0);
                 }
-                // Headers that EQDS's sender never answers by a higher target are granted for all the same.
+                // EQDS grants credit for headers even if the sender never raises its target.
                 if config.demand != Demand::Full {
                     let more = u64::from(config.grant) + grantee.most() * 2;
                     prop_assert!(grantee.granted <= grantee.target + more, "{grantee:?}");

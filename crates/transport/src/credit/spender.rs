@@ -1,33 +1,35 @@
-//! The credit of a queue pair that sends.
+//! Credit of a sending queue pair.
 
 use pathweave_policy::CreditTerms;
 use pathweave_policy::credit::{Ask, Demand, Unused};
 use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::CreditNumber;
 
-/// What a queue pair has been granted and has not spent, and what it has asked for.
+/// Credit that a queue pair has been granted and has not spent, and its requests.
 #[derive(Debug)]
 pub(crate) struct Spender {
     pub(crate) terms: CreditTerms,
-    /// Bytes. A packet may leave while there is any, so it falls below zero by less than a packet.
+    /// Unspent credit in bytes. A packet may leave while it is positive, so it falls below zero by less than a
+    /// packet.
     credit: i64,
-    /// Quanta granted in all, as far as known, and wanted in all, as last told.
+    /// Total quanta granted, as far as known, and total quanta wanted, as last reported.
     granted: u64,
     told: u64,
-    /// Nothing has been heard: what is spent was never granted.
+    /// True until an ACK, NACK or grant arrives from the receiver: credit spent so far was never granted.
     is_new: bool,
-    /// It counts among the senders of this host that ask.
+    /// True if the queue pair counts among the active senders of this host.
     pub(crate) is_active: bool,
-    /// The path of the last packet, which requests take.
+    /// Path of the latest packet, which requests take.
     path: PathId,
-    /// When anything was last heard, and when a request left.
+    /// Time of the latest ACK, NACK or grant from the receiver, and time of the latest request.
     pub(crate) heard_at: Time,
     pub(crate) asked_at: Option<Time>,
-    /// Requests since anything was granted; those in a row that were not answered, and when the first of these left.
+    /// Number of requests since the last new grant; number of consecutive unanswered ones, and the time of the first
+    /// of these.
     requests: u32,
     pub(crate) unanswered: u32,
     pub(crate) silent_since: Time,
-    /// When to look whether a request is due.
+    /// Time at which a request may be due.
     pub(crate) due: Option<Time>,
 }
 
@@ -50,7 +52,7 @@ impl Spender {
         }
     }
 
-    /// Whether a packet may leave.
+    /// Returns true if a packet may leave.
     #[inline]
     pub(crate) fn can_send(&self) -> bool {
         self.credit > 0
@@ -60,14 +62,14 @@ impl Spender {
         self.path
     }
 
-    /// A packet leaves on this path.
+    /// Spends credit for a packet that leaves on this path.
     pub(crate) fn spend(&mut self, wire_bytes: u32, path: PathId) {
         self.credit -= self.terms.cost_of(wire_bytes);
         self.path = path;
     }
 
-    /// A packet is lost, and no header of it has arrived. Where grants are for arrivals, none will come for this packet, so its
-    /// credit is given back. Otherwise each loss would leave one packet less under way for good.
+    /// Handles the loss of a packet without a header. If the receiver grants credit for arrivals, it will grant none
+    /// for this packet, so its credit is returned. Otherwise each loss would reduce the packets in flight for good.
     pub(crate) fn lost(&mut self, wire_bytes: u32) {
         if self.terms.config.demand == Demand::Arrivals {
             self.earn(self.terms.cost_of(wire_bytes));
@@ -79,7 +81,7 @@ impl Spender {
         self.credit = self.credit.saturating_add(bytes).min(most);
     }
 
-    /// The receiver was heard of: what has not left of the first window may not leave any more.
+    /// Handles an ACK, NACK or grant from the receiver. Unspent credit of the first window may lapse then.
     pub(crate) fn heard(&mut self, now: Time) {
         self.heard_at = now;
         if core::mem::take(&mut self.is_new) && self.terms.config.unused == Unused::Lapses {
@@ -87,7 +89,7 @@ impl Spender {
         }
     }
 
-    /// It has granted so much in all.
+    /// Applies a grant with its cumulative number.
     pub(crate) fn pulled(&mut self, number: CreditNumber) {
         self.unanswered = 0;
         let granted = number.quanta(self.granted);
@@ -97,14 +99,14 @@ impl Spender {
         self.granted = granted;
     }
 
-    /// Quanta wanted in all for so many bytes that wait, by a sender whose own window is `window` bytes, if it has any, among
-    /// `active` on this host.
+    /// Total quanta wanted by a sender with `backlog` bytes to send and its own window of `window` bytes, if any,
+    /// among `active` senders on this host.
     pub(crate) fn wanted(&self, backlog: u64, window: Option<u64>, active: u32) -> u64 {
         let packet = u64::from(self.terms.packet_bytes);
         let most = window.map_or(self.terms.window_bytes, |own| self.terms.window_bytes.min(own + packet));
         let mut bytes = backlog.min(most) as i64 - self.credit;
         let config = &self.terms.config;
-        // However short the message is and however much may still leave unasked: it may be trimmed.
+        // Wanted even if the message is short and the first window covers it, because the packet may be trimmed.
         if self.is_new && config.demand == Demand::Target && backlog > 0 {
             bytes = bytes.max(packet as i64);
         }
@@ -114,24 +116,24 @@ impl Spender {
         self.granted + self.terms.quanta(bytes.max(0) as u64)
     }
 
-    /// The same, to be told now.
+    /// Equals [`wanted`](Self::wanted), and records that the total is reported now.
     pub(crate) fn tell(&mut self, backlog: u64, window: Option<u64>, active: u32) -> CreditNumber {
         let wanted = self.wanted(backlog, window, active);
         self.told = self.told.max(wanted);
         CreditNumber::new(wanted)
     }
 
-    /// Whether the receiver was told of all that is wanted.
+    /// Returns true if the receiver knows of all that is wanted.
     pub(crate) fn is_told(&self, wanted: u64) -> bool {
         wanted <= self.told
     }
 
-    /// When a request may leave at the earliest: one a round trip.
+    /// Earliest time of the next request: one per round trip.
     pub(crate) fn may_ask_at(&self) -> Time {
         self.asked_at.map_or(Time::ZERO, |asked_at| asked_at.saturating_add(self.terms.base_rtt))
     }
 
-    /// A request leaves.
+    /// Records that a request leaves.
     pub(crate) fn asks(&mut self, now: Time) {
         if self.unanswered == 0 {
             self.silent_since = now;
@@ -141,14 +143,14 @@ impl Spender {
         self.asked_at = Some(now);
     }
 
-    /// After how long without word a request leaves though the receiver was told: `patience`, doubled for each one since
-    /// anything was granted, at most `most`.
+    /// Time without a packet from the receiver after which a request leaves although the receiver knows the target.
+    /// `patience`, doubled for each request since the last new grant, at most `most`.
     pub(crate) fn wait(&self, patience: Duration, most: Duration) -> Duration {
         let doubled = patience.as_ps().saturating_mul(1 << self.requests.min(30));
         Duration::from_ps(doubled.min(most.as_ps().max(patience.as_ps())).max(1))
     }
 
-    /// Credit in hand, in bytes; for tests.
+    /// Unspent credit in bytes; for tests.
     #[cfg(test)]
     pub(crate) fn credit_bytes(&self) -> i64 {
         self.credit
@@ -161,7 +163,7 @@ mod tests {
     use pathweave_policy::{CreditConfig, Leg, PolicyEnv};
     use pathweave_units::Rate;
 
-    /// 100 Gb/s over 12 us: a window of 225,000 bytes; packets of 4,150.
+    /// 100 Gb/s with a round trip of 12 us: a window of 225,000 bytes; packets of 4,150.
     fn spender(config: CreditConfig) -> Spender {
         let base_rtt = Duration::from_us(12);
         let env = PolicyEnv {
@@ -183,7 +185,7 @@ mod tests {
             rccc.spend(4_150, PathId(1));
             rccc.can_send()
         }));
-        // The 55th makes it negative: -3,250.
+        // The 55th packet makes the credit negative: -3,250.
         rccc.spend(4_150, PathId(1));
         assert!(!rccc.can_send());
         rccc.heard(Time::from_us(1));
@@ -193,7 +195,7 @@ mod tests {
         assert!(!rccc.can_send());
         rccc.pulled(CreditNumber::new(13));
         assert_eq!(rccc.credit_bytes(), 13 * 256 - 3_250);
-        // An older number changes nothing, and no number more than the window.
+        // An older number changes nothing, and no number gives more than the window.
         rccc.pulled(CreditNumber::new(3));
         assert_eq!(rccc.credit_bytes(), 78);
         rccc.pulled(CreditNumber::new(13 + (1 << 20)));
@@ -213,7 +215,8 @@ mod tests {
         );
     }
 
-    /// Of NDP's packets each that arrives brings the next; what is lost brings none. Others count what is missing.
+    /// With NDP each arriving packet earns the next, and a lost one earns none. Other schemes grant what is still
+    /// wanted.
     #[test]
     fn what_is_lost_costs_nothing_where_grants_are_for_arrivals() {
         for (config, left) in
@@ -232,7 +235,7 @@ mod tests {
     #[test]
     fn pull_targets_by_hand() {
         let mut rccc = spender(CreditConfig::rccc());
-        // New: a packet's worth, 17 quanta, whatever credit there is.
+        // New sender: quanta for one packet, 17, whatever the credit.
         assert_eq!(rccc.wanted(1_000, None, 1), 17);
         assert_eq!(rccc.wanted(0, None, 1), 0);
         rccc.spend(4_150, PathId(0));
@@ -260,7 +263,7 @@ mod tests {
         assert_eq!(waits, [us, us * 2, us * 4, us * 6]);
         assert_eq!((rccc.unanswered, rccc.silent_since), (4, Time::ZERO));
         assert_eq!(rccc.may_ask_at(), Time::from_us(15));
-        // It is answered, but has to wait on; then it is granted something.
+        // The request is answered without a grant; then a grant follows.
         rccc.pulled(CreditNumber::new(0));
         assert_eq!((rccc.unanswered, rccc.wait(us, most)), (0, us * 6));
         rccc.pulled(CreditNumber::new(1));

@@ -1,5 +1,5 @@
-//! Control packets of schemes: a policy makes them, and is told of those that arrive. What they are is in the table of
-//! [`Control`]; here nothing is known of any.
+//! Control packets of schemes: a policy creates them and receives those that arrive. The table of [`Control`] defines
+//! them; this file depends on no particular one.
 
 use core::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::send::echoes::{Departure, Echo};
 use crate::transmit::{Class, Transmit};
 
 impl<P: Policy> Qp<P> {
-    /// The control packet that the policy was granted leaves.
+    /// Sends the control packet that the policy was granted.
     #[cold]
     pub(crate) fn compose(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
         let in_flight = self.send.flight.una()..self.send.flight.next();
@@ -47,7 +47,8 @@ impl<P: Policy> Qp<P> {
         Transmit { to: self.peer, port, class, ecn_capable, wire_bytes, segment, payload: None }
     }
 
-    /// Whether this queue pair has sent what the packet answers; what a switch says answers data.
+    /// Returns true if this queue pair has sent the question that the packet answers. Answers of switches refer to
+    /// data.
     fn has_asked(&self, control: &Control) -> bool {
         match control.question() {
             Some(kind) => self.order.as_ref().is_some_and(|counts| counts.controls_sent[kind] > 0),
@@ -55,7 +56,8 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// True if the question was answered before: the network has copied the question or the answer.
+    /// Returns true if the question was answered before, that is, the network has duplicated the question or the
+    /// answer.
     fn is_answered_again(&mut self, control: &Control, path: PathId) -> bool {
         let (Some(_), Measures::Path { sent_at, .. }) = (control.question(), control.measures()) else {
             return false;
@@ -63,7 +65,7 @@ impl<P: Policy> Qp<P> {
         self.send.flight.also_echoed(Departure::Question(path), sent_at) == Echo::Again
     }
 
-    /// A control packet has arrived. Apart from what data and acknowledgements take, which must stay short.
+    /// Processes a control packet. Kept out of the code for data and acknowledgements, which must stay short.
     #[cold]
     pub(crate) fn on_control(
         &mut self,
@@ -73,7 +75,7 @@ impl<P: Policy> Qp<P> {
         ce: bool,
         common: &mut Common,
     ) {
-        // An honest sender has nothing beyond the window under way.
+        // An honest sender has nothing in flight beyond the window.
         let horizon = self.receive.recovery.horizon();
         let late =
             control.announces_late().map(|late| *late.start()..horizon.min(late.end().saturating_add(1)));

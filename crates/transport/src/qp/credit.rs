@@ -1,4 +1,4 @@
-//! Credit as a queue pair meets it: as a sender it spends and asks, as a receiver it says who wants some.
+//! Credit of a queue pair: as a sender it spends and requests credit, as a receiver it passes requests to the pacer.
 
 use pathweave_policy::Policy;
 use pathweave_units::{HostId, PathId, Time};
@@ -10,13 +10,13 @@ use crate::credit::{Crossing, Heard, Sender, Spender};
 use crate::events::Status;
 
 impl<P: Policy> Qp<P> {
-    /// Whether senders need credit here.
+    /// Returns true if senders need credit on this queue pair.
     #[inline(always)]
     pub(crate) fn has_credit(&self) -> bool {
         self.answers.needs_credit()
     }
 
-    /// Whether a packet may leave. If not, the receiver is asked in time.
+    /// Returns true if a packet may leave. Otherwise schedules a request to the receiver.
     #[cold]
     pub(crate) fn may_spend(&mut self, now: Time, common: &mut Common) -> bool {
         let Some(can_send) = common.spender(self.num).map(Spender::can_send) else {
@@ -30,7 +30,7 @@ impl<P: Policy> Qp<P> {
         can_send
     }
 
-    /// A packet leaves: what it says that this end wants.
+    /// Spends credit for a packet that leaves. Returns the pull target that it carries.
     #[cold]
     pub(crate) fn spend(
         &mut self,
@@ -45,7 +45,7 @@ impl<P: Policy> Qp<P> {
         self.tell_wanted(now, common)
     }
 
-    /// A packet of this wire size is lost, and no trim has told of it.
+    /// Handles the loss of a packet of this wire size that no trim has reported.
     #[cold]
     pub(super) fn take_back(&self, wire_bytes: u16, common: &mut Common) {
         if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
@@ -53,7 +53,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Whether there is credit for another packet, or no need of any.
+    /// Returns true if there is credit for another packet, or none is needed.
     pub(crate) fn can_spend(&self, common: &Common) -> bool {
         common.spender(self.num).is_none_or(Spender::can_send)
     }
@@ -63,7 +63,7 @@ impl<P: Policy> Qp<P> {
         common.credit_mut().set_active(self.num, is_active);
     }
 
-    /// What to ask for: bytes that wait, and the window of the policy, where it has one.
+    /// Need of credit: bytes that wait, and the window of the policy's rate if that is below the line rate.
     fn needs(&self, now: Time, common: &Common) -> Option<(u64, Option<u64>)> {
         let terms = &common.spender(self.num)?.terms;
         let around = terms.packet_bytes.saturating_sub(terms.payload_bytes);
@@ -79,8 +79,8 @@ impl<P: Policy> Qp<P> {
         Some(spender.tell(backlog, window, active))
     }
 
-    /// There is data and no credit: when is the receiver to be asked? As soon as may be where it does not know what is
-    /// wanted, otherwise when it has said nothing for too long.
+    /// Time of the next request while there is data and no credit: as soon as allowed if the receiver does not know
+    /// the need, otherwise after a long silence of the receiver.
     fn asks_at(&self, now: Time, common: &Common) -> Option<Time> {
         let (backlog, window) = self.needs(now, common)?;
         let credit = common.credit.as_ref()?;
@@ -92,7 +92,7 @@ impl<P: Policy> Qp<P> {
         Some(since.saturating_add(spender.wait(self.send.timeout(), self.send.rto_config().max_timeout)))
     }
 
-    /// Sees to it that the receiver is asked in time. Not now: what leaves now is data.
+    /// Schedules the next request. It is never due at once, because a packet of data leaves now.
     fn see_to_asking(&mut self, now: Time, common: &mut Common) {
         let at = self.asks_at(now, common).map(|at| at.max(next_instant(now)));
         let credit = common.credit_mut();
@@ -101,10 +101,10 @@ impl<P: Policy> Qp<P> {
         common.arm_credit();
     }
 
-    /// It may be time to ask.
+    /// Sends a request if it is due.
     pub(crate) fn on_asking_due(&mut self, now: Time, common: &mut Common) {
         if self.health != Health::Well || !self.connected || !self.send.sendable() || self.can_spend(common) {
-            // What needs credit comes to `may_spend` again.
+            // A queue pair that needs credit later comes to `may_spend` again.
             return;
         }
         match self.asks_at(now, common) {
@@ -118,7 +118,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Nobody has answered for as long as the configured timeouts last.
+    /// Returns true if no request was answered for as long as all configured timeouts last.
     fn has_asked_enough(&self, now: Time, common: &Common) -> bool {
         let rto = self.send.rto_config();
         common.spender(self.num).is_some_and(|spender| {
@@ -127,7 +127,7 @@ impl<P: Policy> Qp<P> {
         })
     }
 
-    /// Asks the receiver for credit.
+    /// Sends a request for credit.
     fn ask(&mut self, now: Time, common: &mut Common) {
         let Some(target) = self.tell_wanted(now, common) else { return };
         if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
@@ -138,7 +138,8 @@ impl<P: Policy> Qp<P> {
         self.see_to_asking(now, common);
     }
 
-    /// A packet of the other end has arrived, whole or trimmed: what it says of credit. True if that is all it says.
+    /// Processes what an arriving packet, whole or trimmed, carries about credit. Returns true if it carries nothing
+    /// else.
     #[cold]
     pub(crate) fn hear_of_credit(
         &mut self,
@@ -162,7 +163,7 @@ impl<P: Policy> Qp<P> {
             Body::Control(Control::PullRequest { target }) => {
                 let pacer = &mut common.credit_mut().pacer;
                 pacer.heard(now, self.num, sender, Heard::Request, Some(target));
-                // Whoever asks may have missed what was granted, and is to know that somebody is there.
+                // The sender may have missed a grant, and must learn that the receiver is alive.
                 if let Some(pull) = pacer.again(self.num) {
                     common.tell_pull(&pull);
                 }

@@ -1,4 +1,4 @@
-//! A data packet arrives.
+//! Processing of data packets that arrive.
 
 use pathweave_policy::{CnpMode, MOST_WINDOW_PACKETS, Policy};
 use pathweave_units::{PathId, Time, TrimmedAt};
@@ -16,19 +16,19 @@ use crate::send::message::{Message, read_len};
 use crate::timers::TimerKind;
 use crate::transmit::Placement;
 
-/// Whether an acknowledgement may wait for others to go with it.
+/// Urgency of an acknowledgement: it may wait for others or not.
 #[derive(Clone, Copy)]
 enum Haste {
     AtOnce,
-    /// As [`ReceiveStream::cannot_wait`](crate::receive::ReceiveStream::cannot_wait) says; before the packet, `expected`
-    /// was.
+    /// Decided by [`ReceiveStream::cannot_wait`](crate::receive::ReceiveStream::cannot_wait). `expected` is its value
+    /// before the packet.
     AsItTells {
         expected: u64,
     },
 }
 
 impl<P: Policy> Qp<P> {
-    /// A data packet of the other end.
+    /// Processes a data packet of the peer.
     #[inline]
     pub(crate) fn on_data(
         &mut self,
@@ -93,7 +93,7 @@ impl<P: Policy> Qp<P> {
         placement
     }
 
-    /// The header of a data packet of the other end, whose payload a switch had no room for.
+    /// Processes the header of a data packet whose payload a switch has trimmed.
     pub(crate) fn on_trimmed(
         &mut self,
         now: Time,
@@ -110,7 +110,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Whether loss recovery would take a packet, whole or trimmed. If not, it has been answered.
+    /// Returns true if loss recovery would accept the packet, whole or trimmed. Otherwise it has been answered.
     #[inline(always)]
     fn is_wanted(&mut self, now: Time, data: &Data, path: PathId, ce: bool, common: &mut Common) -> bool {
         if data.psn > self.receive.recovery.expected() + u64::from(MOST_WINDOW_PACKETS) * 2 {
@@ -118,7 +118,7 @@ impl<P: Policy> Qp<P> {
             return false;
         }
         if self.send.reads_out() > 0 {
-            // Even what is refused: its sender is there, and the answer may be behind it.
+            // Even a refused packet shows that the peer is alive, and the READ response may follow.
             self.send.last_heard = now;
         }
         let arrival = self.receive.recovery.judge(now, data.psn);
@@ -132,7 +132,7 @@ impl<P: Policy> Qp<P> {
             Arrival::InOrder | Arrival::Ahead => true,
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
-                // The acknowledgement may have been lost.
+                // The first acknowledgement may have been lost.
                 self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
                 false
             }
@@ -152,7 +152,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Acknowledges now or later.
+    /// Sends or delays an acknowledgement.
     #[inline]
     fn acknowledge(
         &mut self,
@@ -199,7 +199,7 @@ impl<P: Policy> Qp<P> {
         self.control(path, Body::Ack(ack), common);
     }
 
-    /// DCQCN's notification point: at most one CNP an interval.
+    /// Sends a CNP as DCQCN's notification point: at most one per interval.
     pub(super) fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut Common) {
         if self.receive.cnp.mode == CnpMode::Off {
             return;
@@ -211,9 +211,9 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A packet that loss recovery would take cannot be taken. What is wrong for good fails the queue pair, but
-    /// only once everything before it has arrived, so that the messages before it complete; until then the packet
-    /// counts as lost.
+    /// Handles a packet that loss recovery would accept but that is not acceptable. A permanent error fails the queue
+    /// pair, but only once everything before the packet has arrived, so that earlier messages complete. Until then
+    /// the packet counts as lost.
     #[cold]
     fn object(&mut self, data: &Data, path: PathId, objection: Objection, common: &mut Common) {
         let (reason, status) = match objection {
@@ -236,7 +236,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// All packets of a message and of those before it have arrived; `end` is its last.
+    /// Delivers a message. All packets of it and of those before it have arrived; `end` is its last packet.
     #[inline]
     fn deliver(&mut self, end: &Data, common: &mut Common) {
         if self.health == Health::Failed {
@@ -258,7 +258,7 @@ impl<P: Policy> Qp<P> {
                 Operation::ReadResponse => self.take_answer(end, bytes, common),
             };
         if !sound {
-            // Its packets were taken one by one, but as a message it makes no sense.
+            // Each packet was valid, but the message as a whole is not.
             self.counters.rare().malformed += 1;
             self.nack(end.psn, PathId(0), NackReason::InvalidRequest, common);
             self.fail(Status::LocalOperation, None, common);
@@ -266,7 +266,7 @@ impl<P: Policy> Qp<P> {
         }
         common.events.push_back(Event::Delivered { qp: self.num, msn: end.msn, op: end.op, bytes });
         if !self.receive.next_message(end) {
-            // What has arrived of the next one is not what it should be.
+            // Packets of the next message have arrived that do not match it.
             self.counters.rare().malformed += 1;
             self.nack(end.psn.wrapping_add(1), PathId(0), NackReason::InvalidRequest, common);
             self.fail(Status::LocalOperation, None, common);
@@ -303,16 +303,17 @@ impl<P: Policy> Qp<P> {
         true
     }
 
-    /// As whom the other end reaches memory.
+    /// Identity under which the peer accesses memory.
     #[inline]
     fn asker(&self) -> Asker {
         Asker::new(self.receive.domain, self.num)
     }
 
-    /// A READ request's turn has come: its answer joins this end's stream.
+    /// Adds the response to a READ request to this end's stream, when the request is next in order.
     fn answer(&mut self, request: &Data, common: &mut Common) -> bool {
         let Some(len) = read_len(request) else { return false };
-        // Checked when it arrived, but the region may have gone while it waited for those before it.
+        // The region was checked when the request arrived, but may have been closed while it waited for earlier
+        // packets.
         let Some((buffer, offset)) =
             common.memory.check_read(self.asker(), request.rkey, request.remote_addr, len)
         else {
@@ -326,7 +327,7 @@ impl<P: Policy> Qp<P> {
         true
     }
 
-    /// The answer to a READ of this end is whole.
+    /// Completes a READ of this end whose response is complete.
     fn take_answer(&mut self, end: &Data, bytes: u64, common: &mut Common) -> bool {
         match self.send.read(end.remote_addr) {
             Some(read) if read.len == bytes => {}
@@ -337,7 +338,7 @@ impl<P: Policy> Qp<P> {
         true
     }
 
-    /// Answers to READs that have been acknowledged let go of their memory.
+    /// Releases the memory of READ responses that have been acknowledged.
     pub(super) fn retire_answers(&mut self, common: &mut Common) {
         let Some(promised) = self.receive.promised.as_deref_mut() else { return };
         while let Some(&(end_psn, rkey)) = promised.answers.front() {

@@ -1,4 +1,4 @@
-//! What the other end says of packets sent: ACK, NACK, CNP.
+//! Processing of the peer's answers to packets sent: ACK, NACK, CNP.
 
 use alloc::vec::Vec;
 
@@ -14,16 +14,16 @@ use crate::send::echoes::Echo;
 use crate::send::flight::Slot;
 use crate::timers::TimerKind;
 
-/// What an ACK or a NACK says has arrived.
+/// Arrivals that an ACK or a NACK reports.
 struct Arrived {
     cumulative: u64,
     psn: u64,
     sack: u64,
-    /// The packet that triggered it.
+    /// PSN of the packet that triggered the answer.
     trigger: u64,
-    /// For an ACK: stamps of that packet.
+    /// Stamps of the trigger, for an ACK.
     stamps: Option<Stamps>,
-    /// Packets that were marked: if one, the trigger; of several, counted back from the newest.
+    /// Number of marked packets. A single one is the trigger; several are counted back from the newest packet.
     marked: u32,
 }
 
@@ -31,23 +31,23 @@ struct Arrived {
 pub(super) struct Stamps {
     pub(super) sent_at: Time,
     pub(super) received_at: Time,
-    /// The path it took, which tells a copy from the original.
+    /// Path of the packet, which distinguishes a copy from the original.
     pub(super) path: PathId,
 }
 
 impl Stamps {
-    /// From the packet's departure to now, which is not before.
+    /// Time from the packet's departure to `now`, which is not before it.
     pub(super) fn rtt(self, now: Time) -> Duration {
         now - self.sent_at
     }
-    /// Receiver's stamp minus sender's, for clocks that may differ.
+    /// Receiver's stamp minus sender's, in picoseconds. The clocks may differ.
     pub(super) fn one_way_ps(self) -> i64 {
         self.received_at.as_ps().wrapping_sub(self.sent_at.as_ps()) as i64
     }
 }
 
 impl<P: Policy> Qp<P> {
-    /// An acknowledgement.
+    /// Processes an acknowledgement.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, path: PathId, common: &mut Common) {
         if ack.psn >= self.send.flight.next() || ack.cumulative > self.send.flight.next() {
@@ -94,7 +94,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// Which packets does what has arrived prove late? Those that may yet be are looked at again.
+    /// Declares packets late that the arrivals prove late, and arms the timer for those that may become late.
     #[inline]
     pub(super) fn find_late(&mut self, now: Time, common: &mut Common) {
         if let Some(at) = self.send.find_late(now, &mut common.lost) {
@@ -103,16 +103,16 @@ impl<P: Policy> Qp<P> {
         self.tell_lost(now, FeedbackKind::Lost, common);
     }
 
-    /// Takes in what has arrived: feedback to the policy, progress of the stream, completions. Whether the policy was
-    /// given a measurement.
+    /// Processes arrivals: feedback to the policy, progress of the stream, completions. Returns true if the policy
+    /// got a measurement.
     #[inline]
     fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut Common) -> bool {
         let mut timed = false;
         let una = self.send.flight.una();
         let cumulative = arrived.cumulative.max(una);
-        // One that was marked is the trigger, if only since a mark makes an acknowledgement leave at once where bytes count.
-        // Several are the newest ones of this acknowledgement. That is known exactly when every packet or no packet was
-        // marked, and when each packet is acknowledged.
+        // A single marked packet is the trigger, because a mark makes an acknowledgement leave at once if bytes
+        // count. Several marked packets are taken to be the newest ones of this acknowledgement. That is exact if all
+        // packets or none were marked, or if each packet is acknowledged separately.
         let mut unmarked = match arrived.marked {
             0 | 1 => u32::MAX,
             marked => self.count_news(arrived, cumulative).saturating_sub(marked),
@@ -127,7 +127,7 @@ impl<P: Policy> Qp<P> {
         }
         let mut news = self.send.flight.news(arrived.psn, arrived.sack);
         while news != 0 {
-            // The highest bit is the lowest PSN.
+            // The highest bit belongs to the lowest PSN.
             let back = 63 - news.leading_zeros();
             news &= !(1 << back);
             let psn = arrived.psn - u64::from(back);
@@ -144,11 +144,11 @@ impl<P: Policy> Qp<P> {
         timed
     }
 
-    /// An arrival that was no news of its packet tells of its path all the same, unless the network has copied it, or its
-    /// acknowledgement.
+    /// Gives the policy the path's measurement of an arrival that is already known, unless the network has duplicated
+    /// the packet or its acknowledgement.
     #[cold]
     fn heard(&mut self, now: Time, trigger: u64, stamps: Stamps, marked: bool, common: &mut Common) {
-        // What the other end echoes need not be ours.
+        // The peer may echo stamps that this end never sent.
         if stamps.sent_at > now
             || self.send.flight.echoed(trigger, stamps.sent_at, stamps.path) == Echo::Again
         {
@@ -161,7 +161,7 @@ impl<P: Policy> Qp<P> {
         self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), stamps.one_way_ps(), common);
     }
 
-    /// How many packets in flight are told to have arrived.
+    /// Number of packets in flight that the answer newly acknowledges.
     #[cold]
     fn count_news(&self, arrived: &Arrived, cumulative: u64) -> u32 {
         let flight = &self.send.flight;
@@ -186,8 +186,8 @@ impl<P: Policy> Qp<P> {
         common: &mut Common,
     ) -> bool {
         let Some(slot) = self.send.flight.ack(psn) else { return false };
-        // Only the very transmission that is echoed gives a measurement. A later stamp than its own was written on
-        // the way, by a switch that measures from there on; what it says is as true.
+        // Only the very transmission that is echoed gives a measurement. A stamp later than the slot's was written on
+        // the path, by a switch that measures from there on. It is valid as well.
         let stamps = arrived
             .stamps
             .filter(|stamps| psn == arrived.trigger && stamps.path == slot.path)
@@ -237,7 +237,7 @@ impl<P: Policy> Qp<P> {
         self.policy.on_feedback(now, &feedback, &mut cx);
     }
 
-    /// Tells the policy of what does not come from a slot: notifications, and what is known of a path.
+    /// Passes feedback to the policy that does not refer to a slot: notifications, and measurements of a path.
     pub(super) fn feedback_on_path(
         &mut self,
         now: Time,
@@ -264,7 +264,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// Tells the policy of the packets in `common.lost`.
+    /// Reports the packets in `common.lost` to the policy.
     #[inline]
     pub(super) fn tell_lost(&mut self, now: Time, kind: FeedbackKind, common: &mut Common) {
         if common.lost.is_empty() {
@@ -276,7 +276,7 @@ impl<P: Policy> Qp<P> {
         let mut lost = core::mem::take(&mut common.lost);
         for psn in lost.drain(..) {
             let slot = *self.send.flight.slot(psn);
-            // A path that does not even answer a probe has more wrong with it than a packet lost.
+            // A path that does not even answer a probe has a worse problem than a lost packet.
             let is_silent = self.send.recovery.timed().is_some_and(|timed| timed.is_silent(&slot));
             let kind = if is_silent { FeedbackKind::Timeout } else { kind };
             if self.has_credit() {
@@ -284,11 +284,11 @@ impl<P: Policy> Qp<P> {
             }
             self.feedback(now, kind, psn, &slot, None, common);
         }
-        // Its room is used again.
+        // Keeps the allocation.
         common.lost = lost;
     }
 
-    /// A packet was refused, or one is missing.
+    /// Processes a NACK: a packet was refused, or one is missing.
     pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, path: PathId, common: &mut Common) {
         let next = self.send.flight.next();
         if nack.psn >= next || nack.expected > next {
@@ -296,8 +296,8 @@ impl<P: Policy> Qp<P> {
             return;
         }
         self.counters.rare().nacks_received += 1;
-        // A trim acknowledges nothing, so that no window grows by it: what has arrived besides, the next acknowledgement tells. But
-        // go-back-N must know where to go back to.
+        // A trim acknowledges nothing, so that it does not open any window. The next acknowledgement reports other
+        // arrivals. But go-back-N must know the PSN to go back to.
         let is_trim = matches!(nack.reason, NackReason::Trimmed(_));
         if !(is_trim && self.send.recovery.is_selective()) {
             let arrived = Arrived {
@@ -311,7 +311,7 @@ impl<P: Policy> Qp<P> {
             let _measured = self.arrived(now, &arrived, common);
         }
         let culprit = match nack.reason {
-            // What it complains of has arrived by now, by another copy.
+            // The packet has arrived in the meantime, by another copy.
             _ if !self.send.flight.contains(nack.psn) => None,
             NackReason::Sequence | NackReason::BeyondWindow => {
                 self.recover(now, nack, common);
@@ -336,8 +336,8 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// A switch had no room for a packet of this end: it is lost for certain. A NACK names the path of the transmission that it
-    /// is about, by which most others are told from it; of a packet that is lost already there is nothing to say.
+    /// Handles the trim of a packet of this end, which is lost for certain. The NACK names the path of its
+    /// transmission, which identifies it in most cases. A packet that is already lost needs no action.
     #[cold]
     fn on_own_trimmed(&mut self, now: Time, nack: &Nack, at: TrimmedAt, path: PathId, common: &mut Common) {
         if !self.send.flight.can_lose(nack.psn) || self.send.flight.slot(nack.psn).path != path {
@@ -353,7 +353,7 @@ impl<P: Policy> Qp<P> {
             let stamps = Stamps { sent_at: slot.sent_at, received_at: slot.sent_at, path };
             self.feedback(now, kind, nack.psn, &slot, Some(stamps), common);
         }
-        // What go-back-N takes back with it.
+        // Other packets that go-back-N declares lost with it.
         self.tell_lost(now, FeedbackKind::Lost, common);
     }
 
@@ -362,7 +362,7 @@ impl<P: Policy> Qp<P> {
         self.tell_lost(now, FeedbackKind::Lost, common);
     }
 
-    /// Pauses for want of a receive at the other end, or gives up.
+    /// Backs off because the peer has no receive posted, or returns the error of giving up.
     fn back_off(&mut self, now: Time, common: &mut Common) -> Option<Status> {
         if self.health == Health::BackingOff {
             return None;
@@ -378,13 +378,13 @@ impl<P: Policy> Qp<P> {
         None
     }
 
-    /// A congestion notification.
+    /// Processes a congestion notification.
     pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut Common) {
         self.counters.rare().cnps_received += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 
-    /// The receiver names packets that it misses.
+    /// Processes a list of packets that the receiver misses.
     #[cold]
     pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut Common) {
         let Missing { first, missing, cause } = *missing;

@@ -36,28 +36,28 @@ use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
 pub(crate) use output::Outcome;
 pub use waiting::Waiting;
 
-/// A queue pair: a sending and a receiving direction, and the policy of the former.
-// With many queue pairs a packet finds none of this in the cache, so what counts is how many cache lines it touches.
-// Hence the order: who the queue pair is and whether it can send are in the first line; a packet sent and its
-// acknowledgement need that and the next ones, a packet received needs that, its counters and the beginning of `receive`.
-// A test holds the cuts in place.
+/// A queue pair: a sending and a receiving direction, and the policy of the sending one.
+// With many queue pairs, a packet finds none of this in the cache, so its cost is the number of cache lines it
+// touches. The first line holds the identity of the queue pair and the state that decides if it can send. A packet
+// sent and its acknowledgement touch that line and the next ones. A packet received touches the first line, its
+// counters and the beginning of `receive`. A test checks the boundaries.
 #[repr(C, align(64))]
 pub(crate) struct Qp<P> {
     num: QpNum,
     peer: HostId,
-    /// The queue pair there, if `connected`.
+    /// Number of the queue pair at the peer, if `connected`.
     remote: QpNum,
     connected: bool,
     health: Health,
     answers: Answers,
     pub(crate) turn: Turn,
     pub(crate) send: SendStream,
-    /// When the pacing timer has to fire, while `turn` is paced.
+    /// Time at which the pacing timer must fire, while `turn` is paced.
     paced_until: Time,
-    /// When the RNR back-off ends, while it lasts.
+    /// End of the RNR back-off, while it lasts.
     backoff_until: Time,
     pub(crate) rnr: RnrConfig,
-    /// Allocated by those who count something in it.
+    /// Allocated at the first count.
     pub(crate) order: Option<Box<OrderCounters>>,
     pub(crate) armed: Armed,
     pub(crate) counters: QpCounters,
@@ -66,8 +66,8 @@ pub(crate) struct Qp<P> {
     pub(crate) policy: Line<P>,
 }
 
-/// In a byte: what the other end's answers last said of notices, whether this end asks for those that would wait, and whether
-/// either end sends only what it has credit for.
+/// Three flags in a byte: the peer's latest answer about notices, if this end requests acknowledgements that would be
+/// delayed, and if either end sends only what it has credit for.
 #[derive(Clone, Copy, Debug)]
 struct Answers(u8);
 
@@ -96,16 +96,16 @@ impl Answers {
     }
 }
 
-/// Whether a queue pair works.
+/// State of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Well,
-    /// Sends nothing until the RNR back-off ends.
+    /// The queue pair sends nothing until the RNR back-off ends.
     BackingOff,
     Failed,
 }
 
-/// The random stream of a queue pair, from which its policy draws while it runs.
+/// Returns the random stream of a queue pair, from which its policy draws.
 pub fn queue_pair_stream(seed: u64, host: HostId, num: QpNum) -> Rng {
     Rng::for_component(seed, "qp", u64::from(host.0) << 32 | u64::from(num.0))
 }
@@ -178,7 +178,7 @@ impl<P: Policy> Qp<P> {
         qp
     }
 
-    /// Another policy, before anything was posted.
+    /// Replaces the policy, before anything was posted.
     pub(crate) fn take_policy(&mut self, now: Time, policy: P, common: &mut Common) {
         assert!(
             !self.connected && self.send.messages().len() == 0,
@@ -199,11 +199,11 @@ impl<P: Policy> Qp<P> {
         self.ask_again(now, common);
     }
 
-    /// The policy may answer otherwise than it did.
+    /// Polls the policy again, because its answer may have changed.
     pub(crate) fn ask_again(&mut self, now: Time, common: &mut Common) {
         self.arm_policy(now, common);
         if self.turn == Turn::Paced {
-            // The instant was granted for what was then.
+            // The pacing time was granted under the previous state.
             self.turn = Turn::Off;
         }
         self.wake(common);
@@ -255,7 +255,7 @@ impl<P: Policy> Qp<P> {
         Ok(())
     }
 
-    /// Into the ready queue, if there is something to send and nothing known stands against it.
+    /// Puts the queue pair into the ready queue, if it has something to send and nothing known prevents that.
     #[inline]
     fn wake(&mut self, common: &mut Common) {
         if self.turn == Turn::Off
@@ -276,7 +276,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Queues a control packet for the other end.
+    /// Queues a control packet for the peer.
     #[inline]
     pub(crate) fn control(&self, path: PathId, body: Body, common: &mut Common) {
         if !self.connected {
@@ -292,7 +292,7 @@ impl<P: Policy> Qp<P> {
         self.nack_of(psn, path, reason, false, common);
     }
 
-    /// A NACK of a packet that was marked, or not, where that is told.
+    /// Sends a NACK for a packet. `marked`: the packet carried Congestion Experienced, for reasons that report it.
     fn nack_of(&mut self, psn: u64, path: PathId, reason: NackReason, marked: bool, common: &mut Common) {
         let expected = self.receive.recovery.expected();
         let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason, marked };
@@ -300,7 +300,7 @@ impl<P: Policy> Qp<P> {
         self.control(path, Body::Nack(nack), common);
     }
 
-    /// Tells the completions of the messages that are done.
+    /// Reports the completions of the messages that are done.
     #[inline]
     fn complete_sends(&mut self, common: &mut Common) {
         while let Some(message) = self.send.pop_done() {
@@ -315,18 +315,18 @@ impl<P: Policy> Qp<P> {
                 }));
             }
         }
-        // What waited for one of them joins the stream.
+        // Requests that waited for one of these messages join the stream.
         self.send.admit_waiting(common.mtu_payload(self.num));
         if self.send.awaits_answer() && !self.armed.is_armed(TimerKind::Retransmit) {
-            // The timer had nothing to wait for while packets were declared lost; then they turned out to have arrived.
+            // The timer was not armed while packets were declared lost. Then they turned out to have arrived.
             if let Some((deadline, _)) = self.send.deadline() {
                 common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
             }
         }
     }
 
-    /// The queue pair is of no more use. The work request of message `culprit` (an index) or, at the receiver, the
-    /// first receive ends with `status`, everything else posted is flushed.
+    /// Moves the queue pair to the error state. The work request of message `culprit` (an index) or, at the receiver,
+    /// the first receive ends with `status`; everything else that was posted is flushed.
     #[cold]
     fn fail(&mut self, status: Status, culprit: Option<usize>, common: &mut Common) {
         if self.health == Health::Failed {
@@ -357,13 +357,13 @@ impl<P: Policy> Qp<P> {
         common.events.push_back(Event::QpError { qp: self.num, status });
     }
 
-    /// The queue pair is destroyed.
+    /// Closes a queue pair that is destroyed.
     pub(crate) fn close(&mut self, common: &mut Common) {
         self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
         self.abandon_shares(common);
     }
 
-    /// Gives back what the endpoint lends, and calls no policy.
+    /// Releases the queue pair's share of the endpoint's state. Does not call the policy.
     #[cold]
     pub(crate) fn abandon_shares(&mut self, common: &mut Common) {
         self.leave_rings(common);
@@ -373,7 +373,7 @@ impl<P: Policy> Qp<P> {
         common.memory.close_to(self.num);
     }
 
-    /// Lets go of the memory regions whose READs were being answered.
+    /// Releases the memory regions whose READs were being answered.
     fn release_memory(&mut self, common: &mut Common) {
         for (_, rkey) in self.receive.promised().iter_mut().flat_map(|promised| promised.answers.drain(..)) {
             common.memory.release(rkey);
@@ -421,7 +421,7 @@ impl<P: Policy> Qp<P> {
         );
     }
 
-    /// Data could leave, and nothing will ever ask the policy again.
+    /// Returns true if data could leave, but no event will ever poll the policy again.
     fn is_stuck(&self, common: &Common) -> bool {
         let asks =
             common.spender(self.num).is_some_and(|spender| !spender.can_send() && spender.due.is_some());
@@ -436,14 +436,14 @@ impl<P: Policy> Qp<P> {
     }
 }
 
-/// Time from a packet to the answer to it when nothing queues, zero if not known: the other end holds answers back as this
-/// one does.
+/// Time from a packet to its acknowledgement in an idle network, or zero if unknown. Assumes that the peer delays
+/// acknowledgements as this end does.
 fn first_wait(idle_rtt: Duration, acks: AckPolicy) -> Duration {
     let is_held = acks.may_wait() && idle_rtt > Duration::ZERO;
     if is_held { idle_rtt + acks.max_delay } else { idle_rtt }
 }
 
-/// The earliest instant a timer may be set to: one that has fired must not fire again at once.
+/// Earliest time for which a timer may be armed: after `now`, so that a timer that fires cannot fire again at once.
 fn next_instant(now: Time) -> Time {
     Time::from_ps(now.as_ps().saturating_add(1))
 }
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn an_idle_queue_pair_stays_below_a_kibibyte() {
-        // Without its policy, whose size is its own affair; rings are allocated when packets fly.
+        // Without its policy, whose size varies. Rings are allocated when packets are in flight.
         assert!(size_of::<Qp<()>>() <= 1_024, "{} bytes", size_of::<Qp<()>>());
     }
 

@@ -1,4 +1,4 @@
-//! Packets out of order: what the receiver says of them, and what a notice changes.
+//! Packets out of order: reports of the receiver, and the effect of notices.
 
 use core::ops::Range;
 
@@ -10,24 +10,24 @@ use super::Qp;
 use crate::common::Common;
 use crate::timers::TimerKind;
 
-/// Messages that report one range: 1,024 packets.
+/// Largest number of packets that report one range: 16 of them cover 1,024 PSNs.
 const REPORTS_AT_ONCE: usize = 16;
 
 impl<P: Policy> Qp<P> {
-    /// A report of missing packets has left.
+    /// Records that a report of missing packets has left.
     pub(crate) fn report_left(&mut self) {
         if let Some(reorder) = &mut self.receive.reorder {
             reorder.report_left();
         }
     }
 
-    /// Whether a marked packet that had arrived before makes a congestion notification.
+    /// Returns true if a marked duplicate causes a congestion notification.
     #[cold]
     pub(super) fn notifies_copies(&self) -> bool {
         self.receive.reorder.as_ref().is_none_or(|reorder| reorder.notifies_copies())
     }
 
-    /// A packet has been taken ahead of a gap, and acknowledged.
+    /// Handles a packet that was accepted ahead of a gap and acknowledged.
     #[cold]
     pub(super) fn arrived_ahead(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) {
         let notifies = self.receive.cnp.mode == CnpMode::OnMarkOrGap;
@@ -52,7 +52,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Packets held have been passed.
+    /// Updates the permission for notices after packets left the reorder buffer.
     #[cold]
     pub(super) fn gap_closed(&mut self, common: &Common) {
         if let Some(reorder) = &mut self.receive.reorder {
@@ -61,7 +61,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Time has come to the end of a shield, perhaps.
+    /// Reports the packets of shields that have ended.
     pub(super) fn on_reorder_timer(&mut self, now: Time, common: &mut Common) {
         while let Some(reorder) = &mut self.receive.reorder
             && let Some(range) = reorder.expire(now, &self.receive.recovery)
@@ -74,16 +74,17 @@ impl<P: Policy> Qp<P> {
         self.arm_reorder(common);
     }
 
-    /// The end of a shield shares the timer of acknowledgements: both are the receiver's.
+    /// Arms the timer for the end of a shield. It shares the timer of acknowledgements, since both belong to the
+    /// receiver.
     pub(super) fn arm_reorder(&mut self, common: &mut Common) {
         if let Some(deadline) = self.receive.reorder.as_ref().and_then(|reorder| reorder.deadline()) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::DelayedAck, deadline);
         }
     }
 
-    /// Tells which packets of a range are missing; of very many, the first. Whatever the other end says, it gets no more
-    /// than a few messages for one, and none while many wait to leave: what is left out is lost sooner or later to its
-    /// timer, or reported again.
+    /// Reports the missing packets of a range; of very many, only the first. Whatever the peer sends, one packet
+    /// causes only a few reports, and none while many wait to leave. Packets that are not reported are found by the
+    /// sender's timer, or reported later.
     pub(super) fn report(&mut self, range: Range<u64>, cause: Cause, path: PathId, common: &mut Common) {
         let mut from = range.start;
         for _ in 0..REPORTS_AT_ONCE {

@@ -13,7 +13,7 @@ use crate::send::echoes::Departure;
 use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Transmit};
 
-/// What a queue pair whose turn it is does.
+/// Action of a queue pair whose turn it is.
 pub(crate) enum Outcome {
     /// Sends this packet.
     Send(Granted),
@@ -21,9 +21,9 @@ pub(crate) enum Outcome {
     Control(PathId),
     /// Sends a copy of a packet on this path.
     Copy(u64, PathId),
-    /// Waits for one of these NIC ports, a bit each.
+    /// Waits for one of these NIC ports, a bit set.
     Ports(u64),
-    /// Nothing; it has been queued elsewhere or will be woken.
+    /// Does nothing: it has been queued elsewhere or will be woken.
     Nothing,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Granted {
 }
 
 impl<P: Policy> Qp<P> {
-    /// It is this queue pair's turn: has it a packet, and does the policy grant it?
+    /// Decides the action of this queue pair at its turn: if it has a packet, the policy may grant it.
     #[inline(always)]
     pub(crate) fn grant(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
         self.turn = Turn::Off;
@@ -77,7 +77,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// The packet that would leave next, and what the policy is asked of it.
+    /// Returns the packet that would leave next, and the request for the policy.
     #[inline(always)]
     fn next_packet(&mut self, now: Time, egress: Egress, common: &Common) -> Option<(Candidate, Data, Want)> {
         let candidate = self.send.candidate()?;
@@ -97,13 +97,13 @@ impl<P: Policy> Qp<P> {
         Some((candidate, data, want))
     }
 
-    /// All NIC ports that lead to the peer and work, as if they were free.
+    /// Egress with all NIC ports that lead to the peer and are up, as if they were free.
     #[inline(always)]
     pub(super) fn all_free(&self, common: &Common) -> Egress {
         Egress::new(common.ports_to(self.peer), u64::MAX)
     }
 
-    /// The policy wants to be asked again later.
+    /// Applies a grant for a later time, or the lack of one.
     #[cold]
     fn wait(&mut self, now: Time, grant: Grant, common: &mut Common) {
         if let Grant::At(at) = grant {
@@ -115,7 +115,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// The packet leaves.
+    /// Commits a granted packet, which leaves now.
     #[inline(always)]
     pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut Common) -> Transmit {
         let &Granted { candidate, mut data, path, wire_bytes, inflight_packets } = granted;
@@ -169,13 +169,13 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Bytes of the pull target that data of this queue pair carries.
+    /// Bytes of the pull target that data packets of this queue pair carry.
     #[inline(always)]
     pub(super) fn pull_target_bytes(&self, common: &Common) -> u32 {
         if self.has_credit() { common.config.framing.pull_target_bytes() } else { 0 }
     }
 
-    /// Whether another packet could leave, if not now then after a while, without word from the other end.
+    /// Returns true if another packet could leave, now or later, before anything arrives from the peer.
     fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
         let Some((_, _, want)) = self.next_packet(now, self.all_free(common), common) else { return false };
         if self.has_credit() && !self.can_spend(common) {
@@ -194,7 +194,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A copy of a packet leaves. The packet itself stays in flight as it is; whichever arrives first counts.
+    /// Sends a copy of a packet. The packet itself stays in flight; whichever arrives first counts.
     #[cold]
     pub(crate) fn copy(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) -> Transmit {
         let (message, msn) = self.send.message_of(psn);

@@ -1,4 +1,4 @@
-//! Recovery by path order, seen from a queue pair: what it has outstanding is in rings of the endpoint.
+//! Recovery by path order in a queue pair, whose outstanding packets are in rings of the endpoint.
 
 use pathweave_policy::{FeedbackKind, PathState, PathView, Policy, Recovery};
 use pathweave_units::{PathId, Time};
@@ -11,19 +11,19 @@ use crate::events::Status;
 use crate::recovery::path_order::{Heard, Patience, Suspect, Transmission};
 use crate::send::echoes::Echo;
 
-/// The source from which the policy knows of an acknowledgement's packet.
+/// Source from which the policy knows of an acknowledgement's packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// This acknowledgement was the first to tell, and echoes the latest transmission.
+    /// This acknowledgement is the first to report it, and echoes the latest transmission.
     Now,
-    /// The same holds, but a switch on the way has written the stamp.
+    /// This acknowledgement is the first to report it, but a switch on the path has rewritten the stamp.
     Restamped,
-    /// Another acknowledgement has told before, or this one echoes an earlier transmission.
+    /// An earlier acknowledgement has reported it, or this one echoes an earlier transmission.
     Before,
 }
 
 impl<P: Policy> Qp<P> {
-    /// Finds the rings of a new queue pair.
+    /// Joins the rings for a new queue pair.
     pub(super) fn join_rings(&mut self, recovery: Recovery, common: &mut Common) {
         let longest = self.send.rto_config().max_timeout;
         if let (Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }, Some(sender)) =
@@ -49,7 +49,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// The acknowledgement of a packet has been taken in, which came back by `path`.
+    /// Passes a processed acknowledgement to the rings. It came back by `path`.
     pub(super) fn heard_on_path(
         &mut self,
         now: Time,
@@ -75,7 +75,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Paths that are down lose what is on them.
+    /// Declares packets on paths that are down suspect.
     pub(super) fn fail_paths(&mut self, paths: &[PathView], common: &mut Common) {
         if let (Some(group), Some(rings)) = (self.send.recovery.rings(), common.rings_mut()) {
             let down = paths.iter().filter(|path| path.state == PathState::Down);
@@ -83,7 +83,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// These paths are dead: what is on them is lost.
+    /// Declares packets on dead paths lost.
     pub(crate) fn abandon(&mut self, now: Time, dead: &[PathId], common: &mut Common) {
         if let (Some(group), Some(rings)) = (self.send.recovery.rings(), common.rings_mut()) {
             dead.iter().for_each(|path| rings.failed(group, *path));
@@ -104,7 +104,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// A transmission of this queue pair is lost, unless it has been heard of or was sent again since.
+    /// Declares a transmission of this queue pair lost, unless it was acknowledged or retransmitted since.
     pub(crate) fn on_suspect(&mut self, now: Time, suspect: &Suspect, common: &mut Common) {
         let Suspect { of, kind } = *suspect;
         if !self.send.flight.is_outstanding(of.psn, of.sent_at) || self.health == Health::Failed {
@@ -121,8 +121,8 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// A path's timer has fired; what it takes with it comes one by one, at one instant. False if the queue pair has
-    /// tried often enough.
+    /// Counts a timeout of a path's timer, which reports its packets one by one at the same time. Returns false if
+    /// the retry limit is exceeded.
     fn count_timeout(&mut self, now: Time, psn: u64, common: &mut Common) -> bool {
         let Some(sender) = self.send.recovery.path_order() else { return true };
         if sender.timed_out_at == now {

@@ -1,4 +1,5 @@
-//! What SLEEK ([`crate::recovery`]) has a queue pair do: what acknowledgements and probes prove is lost, and when a probe leaves.
+//! Actions of a queue pair under SLEEK ([`crate::recovery`]): losses from acknowledgements and probes, and sending of
+//! probes.
 
 use pathweave_policy::{FeedbackKind, Policy, PolicyCx};
 use pathweave_units::{PathId, Time};
@@ -8,7 +9,7 @@ use super::Qp;
 use crate::common::Common;
 
 impl<P: Policy> Qp<P> {
-    /// An acknowledgement has been taken in. Whether packets are lost by it.
+    /// Evaluates an acknowledgement that was processed. Returns true if it proves losses.
     #[inline]
     pub(super) fn heard_by_sleek(&mut self, now: Time, path: PathId, common: &mut Common) -> bool {
         if self.send.recovery.sleek().is_none() {
@@ -27,14 +28,14 @@ impl<P: Policy> Qp<P> {
         !common.lost.is_empty()
     }
 
-    /// The retransmission timer is that of probes, too.
+    /// Arms the retransmission timer, which also triggers probes.
     fn arm_probe(&mut self, common: &mut Common) {
         if let Some((at, _)) = self.send.deadline() {
             common.timers.arm(&mut self.armed, self.num, crate::timers::TimerKind::Retransmit, at);
         }
     }
 
-    /// When a probe is to follow a packet that leaves now.
+    /// Time at which a probe is to follow a packet that leaves now.
     #[inline]
     pub(super) fn probe_after_sending(&mut self, now: Time) -> Time {
         if self.send.recovery.sleek().is_none() {
@@ -45,7 +46,7 @@ impl<P: Policy> Qp<P> {
         self.send.recovery.sleek().map_or(Time::MAX, |sleek| sleek.left(now, waits, &window))
     }
 
-    /// A probe leaves.
+    /// Sends a probe.
     pub(super) fn probe(&mut self, now: Time, common: &mut Common) {
         let Some(window) = self.policy.window() else { return };
         let Some(sleek) = self.send.recovery.sleek() else { return };
@@ -60,7 +61,7 @@ impl<P: Policy> Qp<P> {
         self.send_probe(now, path, common);
     }
 
-    /// Whether this answers the latest probe of loss recovery; if so it is taken in.
+    /// Returns true if this answers the latest probe of loss recovery, and processes it then.
     pub(super) fn answers_own_probe(&mut self, now: Time, control: &Control, common: &mut Common) -> bool {
         let Control::ProbeReply { sent_at, .. } = *control else { return false };
         let mtu = common.mtu_payload(self.num);
@@ -75,8 +76,8 @@ impl<P: Policy> Qp<P> {
         is_own
     }
 
-    /// A probe of loss recovery asks for what is known: an acknowledgement that is held leaves before the answer. That of recovery
-    /// by time takes the same path, so as not to arrive behind it.
+    /// Sends a delayed acknowledgement before the answer to a probe of loss recovery, which asks for all that is
+    /// known. With recovery by time it takes the probe's path, so that it does not arrive behind the answer.
     pub(super) fn tell_held_to_prober(&mut self, control: &Control, path: PathId, common: &mut Common) {
         let is_timed = self.send.is_timed();
         let asks = is_timed || self.send.recovery.sleek().is_some();

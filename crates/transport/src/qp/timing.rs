@@ -1,4 +1,4 @@
-//! A timer of a queue pair fires.
+//! Timers of a queue pair.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::send::patience::{HeldBy, Verdict};
 use crate::timers::TimerKind;
 
 impl<P: Policy> Qp<P> {
-    /// The heap's entry for `kind`, set to `at`, has come up. It may be void or early.
+    /// Handles the heap's entry for `kind`, which was set to `at`. The entry may be stale or early.
     pub(crate) fn on_timer(&mut self, now: Time, at: Time, kind: TimerKind, common: &mut Common) {
         if !self.armed.take(at, kind) || self.health == Health::Failed {
             return;
@@ -60,7 +60,7 @@ impl<P: Policy> Qp<P> {
                     self.wake(common);
                 }
             }
-            // The endpoint's own.
+            // Timers of the endpoint.
             TimerKind::RnrBackoff | TimerKind::PathOrder | TimerKind::Credit => {}
         }
     }
@@ -91,7 +91,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// A timer has expired that stood for `oldest`; `None` is a READ that waits for its answer.
+    /// Counts and reports a timeout whose oldest packet is `oldest`. `None`: a READ waits for its response.
     pub(super) fn note_timeout(&mut self, now: Time, oldest: Option<u64>, common: &mut Common) {
         self.counters.rare().timeouts += 1;
         if common.reports_losses {
@@ -109,8 +109,9 @@ impl<P: Policy> Qp<P> {
             return;
         }
         self.note_timeout(now, Some(self.send.flight.una()), common);
-        // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
-        // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.
+        // One timer stands for all packets in flight. Packets that left soon after the oldest would otherwise time
+        // out one by one, each after a longer time. So every packet that left half a timeout ago or earlier is
+        // declared lost with it.
         let grace = Duration::from_ps(self.send.rto_config().timeout.as_ps() / 2);
         let before = Time::from_ps(now.as_ps().saturating_sub(grace.as_ps()));
         if !self.send.timed_out(now, before, &mut common.lost) {
@@ -123,7 +124,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// Recovery by time sends a probe after the oldest packet, and some on other paths.
+    /// Sends a probe after the oldest packet, and some on other paths (recovery by time).
     #[cold]
     fn ask_what_became(&mut self, now: Time, common: &mut Common) {
         let Some(own) = self.send.oldest_path() else { return };
@@ -146,7 +147,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Recovery by time sends a probe after each packet that is late.
+    /// Sends a probe after each late packet (recovery by time).
     #[cold]
     fn ask_for_late(&mut self, now: Time, common: &mut Common) {
         let mut paths = Vec::new();
@@ -159,7 +160,8 @@ impl<P: Policy> Qp<P> {
         self.control(path, Body::Control(Control::Probe { sent_at: now }), common);
     }
 
-    /// A packet without bytes, in place of the first one that is not acknowledged; each port is free to it.
+    /// Request to the policy for a packet without bytes, in place of the first unacknowledged one. All ports count as
+    /// free.
     pub(super) fn want_of_probe(&self, common: &Common) -> Want {
         let psn = self.send.flight.una();
         Want {
@@ -174,7 +176,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// The path that a packet would take that left now, if one may.
+    /// Path that a packet would take that left now, if one may leave.
     fn path_of_next(&mut self, now: Time, common: &mut Common) -> Option<PathId> {
         let want = self.want_of_probe(common);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
@@ -184,7 +186,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Whether this answers a probe of recovery by time; if so it is taken in.
+    /// Returns true if this answers a probe of recovery by time, and processes it then.
     pub(super) fn answers_question(
         &mut self,
         now: Time,
@@ -203,13 +205,13 @@ impl<P: Policy> Qp<P> {
         is_own
     }
 
-    /// The same for recovery by time.
+    /// Handles the end of patience (recovery by time).
     fn lose_patience(&mut self, now: Time, common: &mut Common) {
         let una = self.send.flight.una();
         let held = match (self.health, self.turn) {
             (Health::BackingOff, _) => HeldBy::Peer,
             (_, Turn::Off) => HeldBy::Policy,
-            // What a queue or a pacer holds leaves by itself.
+            // A packet that a queue or the pacer holds leaves without help.
             _ => HeldBy::Nothing,
         };
         match self.send.lose_patience(now, held, &mut common.lost) {

@@ -1,31 +1,32 @@
-//! What the data of a queue pair waits for at its sender.
+//! Reason why the data of a queue pair waits at its sender.
 
 use pathweave_policy::Policy;
 
 use super::{Health, Qp};
 use crate::scheduler::Turn;
 
-/// What a queue pair with messages under way waits for.
+/// Reason why a queue pair with messages in progress waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Waiting {
-    /// A NIC port that is free: it could send.
+    /// Waits for a free NIC port, and could send otherwise.
     Port,
-    /// The instant that its policy has named.
+    /// Waits until the time that its policy has granted.
     Pacing,
-    /// Its policy, which lets no further packet leave for now.
+    /// Waits for its policy, which lets no further packet leave for now.
     Policy,
-    /// Credit of the receiver.
+    /// Waits for credit from the receiver.
     Credit,
-    /// Room in the window of loss recovery: as many packets lie between the first gap and the newest one as the receiver tracks.
+    /// Waits for the window of loss recovery: as many packets lie between the first gap and the newest packet as the
+    /// receiver tracks.
     Window,
-    /// The receiver, which has posted no receive.
+    /// Waits for the receiver, which has posted no receive.
     Receiver,
-    /// Answers: all is sent.
+    /// Waits for acknowledgements and READ responses: everything is sent.
     Answers,
 }
 
 impl<P: Policy> Qp<P> {
-    /// `None` with no message under way.
+    /// Returns `None` if no message is in progress.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         if self.send.messages().len() == 0 {
             return None;
@@ -35,7 +36,7 @@ impl<P: Policy> Qp<P> {
             Turn::Ready | Turn::Port => Waiting::Port,
             Turn::Paced => Waiting::Pacing,
             Turn::Off if !self.send.backlogged() => Waiting::Answers,
-            // A window that is full of packets that are not in flight waits for what is missing.
+            // A window full of packets that are not in flight waits for the missing ones.
             Turn::Off if !self.send.sendable() && !self.is_mostly_in_flight() => Waiting::Answers,
             Turn::Off if !self.send.sendable() => Waiting::Window,
             Turn::Off if self.has_credit() => Waiting::Credit,

@@ -1,4 +1,4 @@
-//! What a datagram queue pair is made from.
+//! Configuration of a datagram queue pair.
 
 use pathweave_policy::{DatagramConfig, DestinationControl};
 use pathweave_units::{Duration, HostId, QpNum};
@@ -8,41 +8,42 @@ use super::send::MAX_PACKETS;
 use crate::config::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 use crate::work::MAX_MESSAGE_BYTES;
 
-/// The other end of a flow: a datagram queue pair of another host.
+/// Peer of a flow: a datagram queue pair of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId {
-    /// The host.
+    /// Peer host.
     pub host: HostId,
-    /// The queue pair there.
+    /// Number of the queue pair at that host.
     pub qp: QpNum,
 }
 
-/// What a datagram queue pair is made from.
+/// Configuration of a datagram queue pair.
 #[derive(Clone, Debug)]
 pub struct RdConfig<P> {
-    /// Its number.
+    /// Number of the queue pair.
     pub num: QpNum,
-    /// Decides when packets leave and on which path. It hears of no acknowledgements, for there are none: it must not
-    /// wait for them.
+    /// Decides when packets leave and on which path. It gets no acknowledgements, because there are none, and must
+    /// not wait for them.
     pub policy: P,
-    /// Congestion control of each destination; `None`: it is sent to as fast as the policy lets.
+    /// Congestion control for each destination. `None`: sending is limited by the policy only.
     pub control: Option<DestinationControl>,
-    /// How it behaves. Both ends alike.
+    /// Behaviour of the queue pair. The same at both ends.
     pub behaviour: DatagramConfig,
-    /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU; 256 to 32,576. Both ends alike.
+    /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU: 256 to 32,576. The same at both
+    /// ends.
     pub mtu_payload: u16,
-    /// How many bytes a packet takes on a link.
+    /// Framing, which determines the bytes of a packet on a link.
     pub framing: Framing,
-    /// Paths that packets take. Both ends alike.
+    /// Number of paths that packets take. The same at both ends.
     pub paths: u16,
-    /// NIC ports, 1 to 64. All of them lead to every peer, and path `p` leaves by port `p % nic_ports`, unless told otherwise.
+    /// Number of NIC ports, 1 to 64. All lead to every peer, and path `p` leaves by port `p % nic_ports`, unless a
+    /// [`PortChange`](crate::PortChange) says otherwise.
     pub nic_ports: u8,
-    /// Seed of its random stream.
+    /// Seed of the random stream.
     pub seed: u64,
-    /// Longest round-trip time to any peer; [`RdQp::add_peer`](super::RdQp::add_peer) may raise it.
+    /// Longest round-trip time to any peer. [`RdQp::add_peer`](super::RdQp::add_peer) may raise it.
     pub rtt: Duration,
-    /// Time a NACK takes between host and NIC (T_pcie), which is added twice to the time a packet asked for is waited
-    /// for.
+    /// Time that a NACK takes between host and NIC (T_pcie). Added twice to the time to wait for a requested packet.
     pub nack_delay: Duration,
 }
 
@@ -52,13 +53,13 @@ impl<P> RdConfig<P> {
         self.behaviour.capacity(self.mtu_payload)
     }
 
-    /// Bytes of the longest message: 4 GiB, or less where that would be more packets than a PSN tells apart, which is with
-    /// fewer than 512 bytes a packet.
+    /// Bytes of the longest message: 4 GiB, or less if that would be more packets than PSNs distinguish, which
+    /// happens below 512 payload bytes a packet.
     pub fn most_message_bytes(&self) -> u64 {
         MAX_MESSAGE_BYTES.min(u64::from(self.capacity()) * MAX_PACKETS)
     }
 
-    /// Panics if a field is out of its range: a configuration is checked before it gets here.
+    /// Panics if a field is out of its range. Configurations from outside must be checked before.
     pub(super) fn check(&self) {
         assert!(
             (MIN_MTU_PAYLOAD..=MAX_MTU_PAYLOAD).contains(&self.mtu_payload),

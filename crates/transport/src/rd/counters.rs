@@ -1,8 +1,8 @@
-//! What a datagram queue pair counts.
+//! Counters of a datagram queue pair.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counts of a datagram queue pair, or of several. Packets unless said otherwise.
+        /// Counters of a datagram queue pair, or of several. They count packets unless stated otherwise.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct RdCounters {
             $($(#[$doc])* pub $name: u64,)*
@@ -24,25 +24,25 @@ counters! {
     data_received,
     /// Payload bytes accepted, each once.
     payload_bytes_received,
-    /// Data packets that were not the next of their flow.
+    /// Data packets that were not the next expected ones of their flow.
     out_of_order,
     /// Data packets that arrived a second time.
     duplicates,
     /// Data packets dropped because they were beyond the bitmap.
     beyond_window_drops,
-    /// Data packets dropped because this end has said that their messages are to wait.
+    /// Data packets dropped because this end has reported that their messages must wait.
     waiting_drops,
-    /// Times this end had neither a receive nor room for a message and has said so.
+    /// Number of times that this end reported to have neither a receive nor buffer space for a message.
     waits_sent,
-    /// Times a peer has said so.
+    /// Number of such reports from peers.
     waits_received,
-    /// NACKs made, in messages.
+    /// Number of NACKs sent.
     nacks_sent,
-    /// Packets asked for by them.
+    /// Packets requested by these NACKs.
     packets_asked_for,
-    /// NACKs taken in, in messages.
+    /// Number of NACKs processed.
     nacks_received,
-    /// Packets asked for that are done, not sent yet, or waiting to be sent again.
+    /// Requested packets that are done, not sent yet, or queued for retransmission already.
     asked_in_vain,
     /// Data packets that arrived marked Congestion Experienced.
     marked_received,
@@ -50,14 +50,14 @@ counters! {
     cnps_sent,
     /// Congestion notifications received.
     cnps_received,
-    /// Flows looked at by the scan, each time.
+    /// Number of flows checked by scans; each scan counts.
     flows_scanned,
-    /// Messages of this end that are done, in messages.
+    /// Number of messages of this end that are done.
     messages_done,
-    /// Messages given up after too many retransmissions of one packet, in messages.
+    /// Number of messages aborted after too many retransmissions of one packet.
     messages_aborted,
     /// Packets and side messages from unknown peers.
     foreign,
-    /// Packets and side messages that make no sense.
+    /// Malformed packets and side messages.
     malformed,
 }

@@ -1,4 +1,4 @@
-//! The datagram queue pairs of a host.
+//! Datagram queue pairs of a host.
 
 use alloc::vec::Vec;
 
@@ -11,16 +11,17 @@ use crate::contract::Transport;
 use crate::ports::PortChange;
 use crate::transmit::{Gate, Transmit};
 
-/// All datagram queue pairs of a host, one a process. Driven as one of them; they take turns at sending.
+/// All datagram queue pairs of a host, one per process. Driven like a single one; the queue pairs take turns at
+/// sending.
 #[derive(Debug)]
 pub struct RdHost<P> {
-    /// Ascending by number.
+    /// Queue pairs, ascending by number.
     qps: Vec<RdQp<P>>,
-    /// Whose turn it is to send.
+    /// Index of the queue pair whose turn it is to send.
     turn: usize,
-    /// Packets and side messages for none of them.
+    /// Number of packets and side messages for none of them.
     foreign: u64,
-    /// NIC ports that work, a bit each, once one has failed.
+    /// Bit set of the NIC ports that are up, once one has failed.
     working: Option<u64>,
 }
 
@@ -31,7 +32,7 @@ impl<P> Default for RdHost<P> {
 }
 
 impl<P: Policy> RdHost<P> {
-    /// Adds a queue pair. Panics if there is one of that number.
+    /// Adds a queue pair. Panics if there is one with the same number.
     pub fn add(&mut self, mut qp: RdQp<P>) {
         if let Some(ports) = self.working {
             qp.change_ports(PortChange::Works { ports });
@@ -41,24 +42,24 @@ impl<P: Policy> RdHost<P> {
         self.turn = 0;
     }
 
-    /// The queue pair of this number.
+    /// Queue pair of this number, for changes.
     pub fn get_mut(&mut self, qp: QpNum) -> Option<&mut RdQp<P>> {
         let at = self.qps.binary_search_by_key(&qp, RdQp::num).ok()?;
         self.qps.get_mut(at)
     }
 
-    /// As [`get_mut`](RdHost::get_mut), to look at.
+    /// Queue pair of this number.
     pub fn get(&self, qp: QpNum) -> Option<&RdQp<P>> {
         let at = self.qps.binary_search_by_key(&qp, RdQp::num).ok()?;
         self.qps.get(at)
     }
 
-    /// All of them, ascending by number.
+    /// All queue pairs, ascending by number.
     pub fn iter(&self) -> impl Iterator<Item = &RdQp<P>> {
         self.qps.iter()
     }
 
-    /// Takes in what has become of NIC ports, for all queue pairs; those added later learn which ports work.
+    /// Applies a change of NIC ports to all queue pairs. Those added later learn which ports are up.
     pub fn change_ports(&mut self, change: PortChange) {
         if let PortChange::Works { ports } = change {
             self.working = Some(ports);
@@ -66,14 +67,14 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter_mut().for_each(|qp| qp.change_ports(change));
     }
 
-    /// As [`RdQp::on_side_reset`].
+    /// Calls [`RdQp::on_side_reset`] on all queue pairs.
     pub fn on_side_reset(&mut self, now: Time, host: HostId) {
         self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));
     }
 }
 
-/// Packets and side messages for no queue pair are counted and dropped. Queue pairs take turns at sending data. An event
-/// comes with the queue pair that tells it.
+/// Packets and side messages for an unknown queue pair are counted and dropped. Queue pairs take turns at sending
+/// data. An event names the queue pair that reports it.
 impl<P: Policy> Transport for RdHost<P> {
     type Event = (QpNum, RdEvent);
     type Placement = RdPlacement;

@@ -1,4 +1,4 @@
-//! Packets and side messages that arrive, and the scan.
+//! Processing of packets and side messages, and the scan for missing packets.
 
 use pathweave_policy::{Delivery, Feedback, Policy, PolicyCx, Repair, RttSource, Slows};
 use pathweave_units::{HostId, PathId, Time};
@@ -12,7 +12,7 @@ use super::send::Flow;
 use super::{RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::events::Status;
 
-/// A packet that can be taken.
+/// A packet that can be accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct RdOffer {
     pub(super) from: PeerId,
@@ -28,20 +28,21 @@ impl RdOffer {
         self.fresh.msg
     }
 
-    /// Bytes of its message up to its own last one.
+    /// Offset of the end of the packet in its message, in bytes.
     pub fn end(&self) -> u64 {
         u64::from(self.data.offset) + u64::from(self.data.len)
     }
 
-    /// Bytes of its message, once that is known.
+    /// Bytes of its message, or `None` while unknown.
     pub fn total(&self) -> Option<u64> {
         self.fresh.extent.map(|extent| extent.bytes)
     }
 }
 
 impl<P: Policy> RdQp<P> {
-    /// As [`on_packet`](crate::Transport::on_packet), of a driver that may have no room for it: a packet with payload that is new and
-    /// makes sense is offered, and is as if it had not come unless it is [taken](RdQp::take).
+    /// Like [`on_packet`](crate::Transport::on_packet), for a driver that may have no buffer space. A valid new
+    /// packet with payload is returned as an offer. Unless the driver [takes](RdQp::take) it, it counts as not
+    /// arrived.
     pub fn judge(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool) -> Option<RdOffer> {
         self.advance(now);
         let peer = PeerId { host: from, qp: segment.src_qp };
@@ -77,8 +78,8 @@ impl<P: Policy> RdQp<P> {
         None
     }
 
-    /// Takes a packet that [`judge`](RdQp::judge) has just offered; nothing else may have happened since then. The answer
-    /// says where its payload goes.
+    /// Accepts a packet that [`judge`](RdQp::judge) has just offered; no other call may come between. Returns the
+    /// position for its payload.
     pub fn take(&mut self, now: Time, offer: RdOffer) -> RdPlacement {
         let RdOffer { from, flow, path, data, fresh } = offer;
         let terms = self.terms();
@@ -109,7 +110,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// A packet without data.
+    /// Processes a packet without data.
     fn on_control(&mut self, now: Time, peer: PeerId, path: PathId, body: &Body) {
         let Some(&flow) = self.index.get(&peer) else {
             self.counters.foreign += 1;
@@ -126,13 +127,13 @@ impl<P: Policy> RdQp<P> {
                     self.say(peer, path, Body::Control(answer));
                 }
             }
-            // That it came says all; the driver has seen it.
+            // Its arrival is the only information, and the driver has seen it.
             Body::Control(Control::ProbeReply { .. }) => {}
             _ => self.counters.malformed += 1,
         }
     }
 
-    /// Packets to a destination were marked: the rate control of that destination slows down, if there is one.
+    /// Slows the rate control of a destination down, if there is one, because packets to it were marked.
     fn on_notified(&mut self, now: Time, flow: u32, notification: &Feedback) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         match &self.config.control {
@@ -147,7 +148,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// A packet was marked: its sender is told, on the path it took.
+    /// Notifies the sender of a marked packet, on the path of that packet.
     fn on_mark(&mut self, now: Time, flow: u32, path: PathId) {
         self.counters.marked_received += 1;
         let Flow { peer, pace, .. } = &mut self.flows[flow as usize];
@@ -160,7 +161,8 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Whether a packet would be the next of its flow; what is not of one is.
+    /// Returns true if a data packet is the next expected one of its flow. True for other packets; false for unknown
+    /// peers.
     pub fn is_next(&self, from: HostId, segment: &Segment) -> bool {
         let flow = self.index.get(&PeerId { host: from, qp: segment.src_qp });
         match (&segment.body, flow) {
@@ -170,11 +172,11 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// A message of the side channel has arrived from a host.
+    /// Processes a message of the side channel from a host.
     pub(super) fn hear(&mut self, now: Time, from: HostId, message: &SideMessage) {
         self.advance(now);
         let RdFlow { src_qp, dst_qp } = message.flow();
-        // Of messages that come here the sender tells; of those that left here the receiver.
+        // For flows towards this end the sender reports; for flows from here the receiver does.
         let (own, other) = if message.is_of_sender() { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
         let known = self.index.get(&PeerId { host: from, qp: other }).copied();
         let Some(flow) = known.filter(|_| own == self.config.num) else {
@@ -224,7 +226,7 @@ impl<P: Policy> RdQp<P> {
                 self.counters.waits_received += u64::from(self.flows[flow as usize].tx.wait(first_psn));
             }
             SideMessage::Ready { msg_id, from_psn, .. } => self.on_ready(flow, msg_id, from_psn),
-            // The driver's affair, which knows who is not needed.
+            // For the driver, which knows the peers that are not needed.
             SideMessage::Close { .. } | SideMessage::Closed { .. } => {}
             SideMessage::Done { first_psn, .. } => {
                 if self.finish(flow, first_psn, Status::Success) {
@@ -235,8 +237,8 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Packets are missing at the other end: each is queued once, unless it is done, or has not left yet, or waits. No more
-    /// are looked at than the other end keeps track of, whatever it says.
+    /// Queues missing packets of the peer for retransmission, each once, unless they are done, have not left yet, or
+    /// wait. At most `window_packets` PSNs are processed, whatever the NACK contains.
     fn on_nack(&mut self, flow: u32, runs: &[PsnRun]) {
         self.counters.nacks_received += 1;
         let limit = self.config.behaviour.retry_limit;
@@ -281,7 +283,7 @@ impl<P: Policy> RdQp<P> {
         self.finish(flow, first_psn, Status::RetryExceeded);
     }
 
-    /// A message has arrived whole.
+    /// Handles a message that has arrived completely.
     fn whole(&mut self, flow: u32, msg: u64, first_psn: u64, bytes: u64) {
         if self.repairs() {
             self.say_done(flow, msg as u16, first_psn);
@@ -308,7 +310,7 @@ impl<P: Policy> RdQp<P> {
         });
     }
 
-    /// Has the scan look at a flow of which something is missing.
+    /// Makes the scan check a flow with missing packets.
     pub(super) fn watch(&mut self, now: Time, flow: u32) {
         let repairs = self.repairs();
         let rx = &mut self.flows[flow as usize].rx;
@@ -322,13 +324,13 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// The clock ticks at multiples of the period.
+    /// Time of the next scan, at a multiple of the period.
     fn scan_after(&self, now: Time) -> Time {
         let period = self.scan_period().as_ps().max(1);
         Time::from_ps((now.as_ps() / period + 1).saturating_mul(period))
     }
 
-    /// Looks at every flow of which something is missing, and asks for it.
+    /// Checks every flow with missing packets, and requests them.
     pub(super) fn scan(&mut self, now: Time) {
         let behaviour = &self.config.behaviour;
         let period = self.scan_period();

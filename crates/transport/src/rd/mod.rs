@@ -1,8 +1,8 @@
-//! Reliable datagrams (ERD): one queue pair a process for all its peers, made reliable by host software.
+//! Reliable datagrams (ERD): one queue pair per process for all its peers, made reliable by host software.
 //!
-//! What is sent goes as datagrams without acknowledgements. The receiver places each where it belongs, looks from time
-//! to time for what is missing, and asks for it on a side channel; there it also says what is whole. [`RdQp`] documents
-//! how it is driven; [`RdHost`] holds those of one host.
+//! Packets go as datagrams without acknowledgements. The receiver places each at its position, scans for missing
+//! packets from time to time, and requests them on a side channel. There it also reports complete messages. [`RdQp`]
+//! documents the interface; [`RdHost`] holds the queue pairs of one host.
 
 mod config;
 mod counters;
@@ -45,114 +45,116 @@ pub use side::SideMessage;
 
 /// A datagram queue pair: all messages of a process to and from all its peers.
 ///
-/// [`Transport`](crate::Transport) documents how it is driven, and has an example.
+/// [`Transport`](crate::Transport) documents the interface, and has an example.
 ///
-/// Where the side channel breaks and is made anew, [`on_side_reset`](RdQp::on_side_reset) says again what the other end may not have heard.
+/// If the side channel breaks and is re-established, [`on_side_reset`](RdQp::on_side_reset) repeats the messages that
+/// the peer may have missed.
 ///
-/// Peers are made known with [`add_peer`](RdQp::add_peer). What comes from others is counted and dropped.
+/// Peers must be added with [`add_peer`](RdQp::add_peer). Packets from others are counted and dropped.
 ///
-/// # Where there may be no room
+/// # Lack of buffer space
 ///
-/// A driver that takes whatever comes hands packets to [`on_packet`](crate::Transport::on_packet). One that may have neither a receive
-/// nor room for a message asks [`judge`](RdQp::judge) first, and then [`take`](RdQp::take)s the packet or
-/// [`refuse`](RdQp::refuse)s it: the message and those after it are then to wait at the peer, nothing of them is asked for,
-/// and nothing counts as a retry, until [`release`](RdQp::release). Loss is not how a receiver says that it is not ready.
+/// A driver that accepts every packet calls [`on_packet`](crate::Transport::on_packet). A driver that may have
+/// neither a receive nor buffer space for a message calls [`judge`](RdQp::judge) first, and then [`take`](RdQp::take)
+/// or [`refuse`](RdQp::refuse). After a refusal, the message and later ones wait at the peer until
+/// [`release`](RdQp::release): none of their packets is requested, and nothing counts as a retry. A receiver thus
+/// reports that it is not ready instead of dropping packets.
 ///
-/// What a peer can make this end keep is bounded: a bitmap of the window, and an entry for each message that it may have
-/// outstanding, [`MAX_RD_OUTSTANDING`].
+/// The state that a peer can cause here is bounded: a bitmap of the window, and an entry for each message that it may
+/// have outstanding, [`MAX_RD_OUTSTANDING`].
 #[derive(Debug)]
 pub struct RdQp<P> {
     config: RdConfig<P>,
     rng: Rng,
     ports: PortTable,
-    /// What policies of one queue pair have in common: of one, itself.
+    /// Stores that policies share; here for a single queue pair.
     shared: Shared,
-    /// Latest instant told.
+    /// Latest `now` of any call.
     now: Time,
     rtt: RoundTrip,
     index: BTreeMap<PeerId, u32>,
     flows: Vec<Flow>,
-    /// Places in `flows` of peers that were removed.
+    /// Indices in `flows` of peers that were removed.
     vacant: Vec<u32>,
     queues: Queues,
-    /// The policy grants nothing before.
+    /// Time before which the policy grants nothing.
     paced_until: Time,
-    /// Flows the scan looks at; those that need it no more are taken out when it does.
+    /// Flows that the scan checks. Those that no longer need it are removed by the scan.
     watched: Vec<u32>,
-    /// When the scan is due, [`Time::MAX`] without flows to look at.
+    /// Time of the next scan, or [`Time::MAX`] without flows to check.
     next_scan: Time,
     events: VecDeque<RdEvent>,
-    /// Congestion notifications, probes and answers to them.
+    /// Congestion notifications, probes and answers to probes.
     control: ControlQueue,
     side: VecDeque<(HostId, SideMessage)>,
     counters: RdCounters,
 }
 
-/// Something the application wants to know.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RdEvent {
-    /// A message of a peer is there: all of it, once. In the order in which they became whole or, where so configured,
-    /// in which they were posted.
+    /// A message of a peer has arrived completely. Each is reported once, in the order in which messages became
+    /// complete or, if so configured, in which they were posted.
     Delivered {
-        /// Who sent it.
+        /// Sender of the message.
         from: PeerId,
-        /// Its number among those of this peer, from 0.
+        /// Number of the message among those of this peer, from 0.
         msg: u64,
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: u64,
     },
-    /// A peer gave a message up; what of it was placed means nothing.
+    /// A peer has aborted a message. Bytes of it that were placed are meaningless.
     Abandoned {
-        /// Who.
+        /// Sender of the message.
         from: PeerId,
-        /// Its number among those of this peer.
+        /// Number of the message among those of this peer, from 0.
         msg: u64,
     },
-    /// A message of this end is over.
+    /// A message of this end is finished.
     Completion {
-        /// As given when it was posted.
+        /// Identifier given when the message was posted.
         wr_id: u64,
-        /// To whom it went.
+        /// Destination of the message.
         to: PeerId,
-        /// How it ended: [`Status::Success`], or [`Status::RetryExceeded`].
+        /// Result: [`Status::Success`] or [`Status::RetryExceeded`].
         status: Status,
-        /// Packets of it that were sent.
+        /// Number of its packets that were sent, retransmissions included.
         sent_packets: u32,
-        /// Of these, retransmissions.
+        /// Number of retransmissions among them.
         retransmitted: u32,
     },
 }
 
-/// Where the payload of a packet goes: message and place in it.
+/// Position for the payload of a packet: a message and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdPlacement {
-    /// Who sent it.
+    /// Sender of the message.
     pub from: PeerId,
     /// Number of the message among those of this peer, from 0.
     pub msg: u64,
-    /// Where in the message, in bytes.
+    /// Offset in the message, in bytes.
     pub offset: u32,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u16,
-    /// It was the next packet of its flow.
+    /// True if it was the next expected packet of its flow.
     pub in_order: bool,
 }
 
-/// Why a message cannot be posted.
+/// Reason why a message cannot be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RdPostError {
-    /// The peer has not been made known.
+    /// The peer has not been added.
     UnknownPeer(PeerId),
-    /// 0 bytes, or more than [`RdConfig::most_message_bytes`].
+    /// The message has 0 bytes, or more than [`RdConfig::most_message_bytes`].
     Length {
-        /// The length asked for.
+        /// Requested length.
         len: u64,
-        /// The longest that is allowed.
+        /// Largest allowed length.
         most: u64,
     },
-    /// [`MAX_RD_OUTSTANDING`] messages to this peer are not done.
+    /// [`MAX_RD_OUTSTANDING`] messages to this peer are outstanding.
     Outstanding(PeerId),
-    /// 2^23 packets to this peer would not be done.
+    /// More than 2^23 packets to this peer would be outstanding.
     Packets(PeerId),
 }
 
@@ -181,7 +183,7 @@ impl fmt::Display for RdPostError {
 impl core::error::Error for RdPostError {}
 
 impl<P: Policy> RdQp<P> {
-    /// A queue pair without peers. Panics if the configuration is out of range.
+    /// Creates a queue pair without peers. Panics if the configuration is out of range.
     pub fn new(config: RdConfig<P>) -> Self {
         config.check();
         RdQp {
@@ -205,30 +207,31 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Time begins anew at zero, and `fresh` takes over with what has been counted so far and is known of ports: the next `now` may be any.
-    /// Panics if peers are known, for what is kept of them holds instants.
+    /// Restarts time at zero, so that the next `now` may be any. `fresh` replaces the queue pair, and inherits its
+    /// counters and ports. Panics if there are peers, because their state holds times.
     pub fn begin_anew(&mut self, fresh: RdQp<P>) {
         assert!(self.index.is_empty(), "peers hold instants of the time that was");
         let (counters, ports) = (self.counters, self.ports.clone());
         *self = RdQp { counters, ports, ..fresh };
     }
 
-    /// Its number.
+    /// Number of the queue pair.
     pub fn num(&self) -> QpNum {
         self.config.num
     }
 
-    /// Takes in what has become of NIC ports.
+    /// Applies a change of NIC ports.
     pub fn change_ports(&mut self, change: PortChange) {
         self.ports.change(change);
     }
 
-    /// Bytes of the longest message it takes.
+    /// Bytes of the longest message that can be posted.
     pub fn most_message_bytes(&self) -> u64 {
         self.config.most_message_bytes()
     }
 
-    /// Makes a peer known, with the round-trip time to it when the network is idle. Nothing happens if it is.
+    /// Adds a peer, with the round-trip time to it in an idle network. Does nothing else if the peer is known
+    /// already.
     pub fn add_peer(&mut self, now: Time, peer: PeerId, rtt: Duration) {
         self.advance(now);
         self.rtt.raise(rtt);
@@ -246,8 +249,8 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Forgets a peer: what has been posted for it completes as [`Status::RetryExceeded`], what came of unfinished
-    /// messages means nothing, and packets of it are foreign from now on.
+    /// Removes a peer. Messages posted for it complete with [`Status::RetryExceeded`], bytes of its unfinished
+    /// messages are meaningless, and later packets from it are foreign.
     pub fn remove_peer(&mut self, now: Time, peer: PeerId) {
         self.advance(now);
         let Some(index) = self.index.remove(&peer) else { return };
@@ -256,7 +259,7 @@ impl<P: Policy> RdQp<P> {
         for first_psn in unfinished {
             self.finish(index, first_psn, Status::RetryExceeded);
         }
-        // What waits names a flow by its place, which another peer may take.
+        // Queued packets name a flow by its index, which another peer may get.
         self.queues.forget(index);
         self.watched.retain(|&flow| flow != index);
         self.control.retain(|host, segment| (host, segment.dst_qp) != (peer.host, peer.qp));
@@ -269,12 +272,12 @@ impl<P: Policy> RdQp<P> {
         self.vacant.push(index);
     }
 
-    /// Of a peer's flow to here: the first PSN that has not arrived, to which those of packets on the way are near.
+    /// First PSN of a peer's flow to here that has not arrived. PSNs of packets in flight are near it.
     pub fn expected_psn(&self, from: PeerId) -> Option<u64> {
         self.index.get(&from).map(|&flow| self.flows[flow as usize].rx.base)
     }
 
-    /// Appends a message of `len` bytes. Its completion comes as an [`RdEvent`].
+    /// Appends a message of `len` bytes. Its completion is an [`RdEvent`].
     pub fn post(&mut self, now: Time, to: PeerId, wr_id: u64, len: u64) -> Result<(), RdPostError> {
         self.advance(now);
         let &flow = self.index.get(&to).ok_or(RdPostError::UnknownPeer(to))?;
@@ -300,7 +303,7 @@ impl<P: Policy> RdQp<P> {
         Ok(())
     }
 
-    /// Says how long a message is.
+    /// Announces the length of a message.
     fn announce(&mut self, flow: u32, msg: u64, again: bool) {
         let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
         let Some(message) = tx.message(msg) else { return };
@@ -316,8 +319,9 @@ impl<P: Policy> RdQp<P> {
         self.side.push_back((peer.host, start));
     }
 
-    /// Says again how long messages are that were announced, ascending; and once how far they have left, for that is true
-    /// of all that left before. So a peer that asks again and again is told one word more than it has messages.
+    /// Repeats the announcements of these messages, in ascending order. Then it reports once how far the flow has
+    /// been sent, which covers all earlier packets as well. A peer that asks again and again thus gets one side
+    /// message more than it has messages.
     pub(super) fn announce_again(&mut self, flow: u32, messages: Vec<u64>) {
         let mut left = None;
         for msg in messages {
@@ -332,7 +336,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// All packets of a message have left: what does not arrive of them is late or lost.
+    /// Reports that all packets of a message have left: one that has not arrived is late or lost.
     fn say_sent(&mut self, flow: u32, msg: u64) {
         let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
         let Some(message) = tx.message(msg) else { return };
@@ -347,8 +351,8 @@ impl<P: Policy> RdQp<P> {
         self.side.push_back((peer.host, sent));
     }
 
-    /// The side channel to a host was lost and made anew: what may not have arrived is said again. Messages that were
-    /// lost with it are asked for by the scan, or known to be whole.
+    /// Repeats announcements after the side channel to a host was lost and re-established. Other messages that were
+    /// lost with it need no repetition: the scan requests missing packets again, and complete messages are known.
     pub fn on_side_reset(&mut self, now: Time, host: HostId) {
         self.advance(now);
         for flow in 0..self.flows.len() as u32 {
@@ -360,7 +364,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Asks a peer for a sign of life: a probe, which any end answers. Nothing happens if it is not known.
+    /// Sends a probe to a peer, which every live end answers. Does nothing if the peer is unknown.
     pub fn probe(&mut self, now: Time, peer: PeerId) {
         self.advance(now);
         if self.index.contains_key(&peer) {
@@ -368,13 +372,15 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Whether a message of this peer is on its way: some of it has arrived, or packets are known to be missing.
+    /// Returns true if a message of this peer is in progress: some of it has arrived, or packets are known to be
+    /// missing.
     pub fn awaits(&self, from: PeerId) -> bool {
         self.index.get(&from).is_some_and(|&flow| self.flows[flow as usize].rx.is_unfinished())
     }
 
-    /// Period of the scan at present. What all paths have overtaken is lost however long packets take, so there only the
-    /// time for which answers are waited for follows what is measured.
+    /// Present period of the scan. Under [`Repair::Overtaken`] it follows the idle round trip only: packets that all
+    /// paths have overtaken are lost, however long packets take. There, only the waiting time for answers follows
+    /// measurements.
     pub fn scan_period(&self) -> Duration {
         let rtt = match self.config.behaviour.repair {
             Repair::Overtaken => self.rtt.idle(),
@@ -383,12 +389,12 @@ impl<P: Policy> RdQp<P> {
         rtt.scale(self.config.behaviour.scan_rtts)
     }
 
-    /// Whether anything of this end is not done.
+    /// Returns true if nothing that this end has posted is outstanding.
     pub fn is_idle(&self) -> bool {
         self.queues.is_empty() && self.flows.iter().all(|flow| flow.tx.is_idle())
     }
 
-    /// The lowest rate at which a destination is sent to now; `None` without congestion control or peers.
+    /// Lowest present sending rate to a destination. `None` without congestion control or peers.
     pub fn slowest(&self, now: Time) -> Option<Rate> {
         let control = self.config.control.as_ref()?;
         let shared = match control.slows {
@@ -398,14 +404,14 @@ impl<P: Policy> RdQp<P> {
         self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).chain(shared).min()
     }
 
-    /// Bytes that every peer costs while nothing is missing or outstanding, whatever the number of paths; `controlled`:
+    /// Bytes that every peer costs while nothing is missing or outstanding, for any number of paths. `controlled`:
     /// with congestion control.
     pub const fn bytes_a_peer(controlled: bool) -> usize {
         let pace = if controlled { size_of::<pace::Pace>() } else { 0 };
         size_of::<Flow>() + size_of::<(PeerId, u32)>() + pace
     }
 
-    /// Flows that keep state because something of them is missing.
+    /// Number of flows that keep state because packets of them are missing.
     pub fn open_flows(&self) -> usize {
         self.flows.iter().filter(|flow| flow.rx.is_open()).count()
     }

@@ -13,18 +13,18 @@ use crate::events::Status;
 use crate::transmit::{Class, Gate, PayloadRef, Transmit};
 use crate::work::Buffer;
 
-/// The packet that is next.
+/// Next packet to send.
 struct Candidate {
     next: Next,
     flow: u32,
     msg: u64,
-    /// Number of the packet in its message.
+    /// Index of the packet in its message.
     index: u32,
     data: RdData,
     payload: PayloadRef,
 }
 
-/// What policies are asked for. What is in flight is unknown.
+/// Request to the policy for a packet. The bytes in flight are unknown.
 fn want_of(data: &RdData, msg: u64, wire_bytes: u32, egress: Egress) -> Want {
     Want {
         psn: data.psn,
@@ -39,7 +39,7 @@ fn want_of(data: &RdData, msg: u64, wire_bytes: u32, egress: Egress) -> Want {
 }
 
 impl TxFlow {
-    /// The message and the packet of it that is next, unless it is done, or given up, or is to wait.
+    /// Returns the message and the index of its next packet, unless it is done, given up, or must wait.
     fn found(&mut self, next: Next) -> Option<(u64, u32)> {
         let (msg, message) = match next {
             Next::Retry { psn, .. } => self.of_psn(psn)?,
@@ -49,7 +49,7 @@ impl TxFlow {
             Next::Retry { psn, .. } => ((psn - message.first_psn) as u32, message.sent),
             Next::Fresh { .. } => (message.sent, message.packets),
         };
-        // What is to be sent from the beginning need not be sent besides.
+        // A packet that will be sent again in order need not be retransmitted as well.
         let is_due = index < left;
         if self.may_send(msg) {
             return is_due.then_some((msg, index));
@@ -76,7 +76,7 @@ impl<P: Policy> Transport for RdQp<P> {
         self.hear(now, from, message);
     }
 
-    /// The scan, if it is due.
+    /// Scans, if that is due.
     fn on_timer(&mut self, now: Time) {
         self.advance(now);
         if now >= self.next_scan {
@@ -86,7 +86,7 @@ impl<P: Policy> Transport for RdQp<P> {
 
     #[inline]
     fn poll_timer(&self) -> Option<Time> {
-        // What could be done now waits for a NIC port, not for a time.
+        // Work that could be done now waits for a NIC port, not for a time.
         let later = |at: Time| if at > self.now { at } else { Time::MAX };
         let pacing = later(self.paced_until).min(later(self.queues.opens_at()));
         Some(self.next_scan.min(pacing)).filter(|&at| at < Time::MAX)
@@ -112,7 +112,7 @@ impl<P: Policy> Transport for RdQp<P> {
         !self.control.is_empty()
     }
 
-    /// Congestion notifications, probes and answers to these.
+    /// Sends congestion notifications, probes and answers to probes.
     fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
         let Some(&(to, segment)) = self.control.first() else { return false };
         self.control.drop_first();
@@ -133,7 +133,7 @@ impl<P: Policy> Transport for RdQp<P> {
         self.queues.is_ready(self.now)
     }
 
-    /// The payload is named by the work request's id in place of a buffer.
+    /// The payload names the work request's id in place of a buffer.
     fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
         self.advance(now);
         self.next_data(now, gate).is_some_and(|packet| {
@@ -142,7 +142,7 @@ impl<P: Policy> Transport for RdQp<P> {
         })
     }
 
-    /// Flows of which something is missing count one each.
+    /// Flows with missing packets count one each.
     fn held(&self) -> u64 {
         let flows = self.flows.iter();
         flows.map(|flow| flow.tx.unfinished().count() as u64 + u64::from(flow.rx.is_open())).sum()
@@ -187,7 +187,7 @@ impl<P: Policy> RdQp<P> {
                 self.paced_until = when;
                 return None;
             }
-            // Connections have those; what a datagram queue pair waits for is feedback.
+            // Only connections use the first two. A datagram queue pair that is blocked waits for feedback.
             Grant::Control(_) | Grant::Copy { .. } | Grant::Blocked => return None,
         };
         if !egress.is_free(path) {
@@ -209,7 +209,7 @@ impl<P: Policy> RdQp<P> {
         if let Some(pace) = pace {
             pace.on_sent(now, &sent, &mut cx);
         }
-        // Without rate control nothing answers a mark.
+        // Without rate control, nothing reacts to a mark.
         let ecn_capable = pace.is_some();
         let to = peer.host;
         let payload = Some(*payload);
@@ -217,12 +217,12 @@ impl<P: Policy> RdQp<P> {
         Some(Transmit { to, port, class: Class::Data, ecn_capable, wire_bytes, segment, payload })
     }
 
-    /// Which packet is next, of those that may leave now.
+    /// Returns the next packet of those that may leave now.
     fn candidate(&mut self, now: Time) -> Option<Candidate> {
         loop {
             let next = self.queues.next(now, self.config.behaviour.retries)?;
             let Some((msg, index)) = self.flows[next.flow() as usize].tx.found(next) else {
-                // Done, or given up, or to wait, since it was queued.
+                // Since it was queued, the message was completed or given up, or must wait.
                 self.queues.take(next);
                 continue;
             };
@@ -248,7 +248,7 @@ impl<P: Policy> RdQp<P> {
             psn: message.first_psn + u64::from(index),
             msg_id: msg as u16,
             multi: part.multi,
-            // Below 2^32, as messages end there.
+            // Fits 32 bits, because messages end at 2^32 bytes.
             offset: part.offset as u32,
             len: part.len,
             retransmit: matches!(next, Next::Retry { .. }) || index < message.reached,
@@ -257,7 +257,7 @@ impl<P: Policy> RdQp<P> {
         Some(Candidate { next, flow, msg, index, data, payload })
     }
 
-    /// The packet leaves.
+    /// Records that the packet leaves.
     fn commit(&mut self, candidate: &Candidate) {
         let &Candidate { next, flow, msg, index, data, .. } = candidate;
         let message = self.flows[flow as usize].tx.message(msg).expect("it has a packet to send");
@@ -285,7 +285,7 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// A message of this end is over. False if it is not outstanding.
+    /// Completes a message of this end. Returns false if it is not outstanding.
     pub(super) fn finish(&mut self, flow: u32, first_psn: u64, status: Status) -> bool {
         let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
         let Some((_, message)) = tx.finish(first_psn) else { return false };

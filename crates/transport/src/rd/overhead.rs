@@ -1,13 +1,13 @@
-//! The overhead of the NACK scan: equation (1) of the ERD paper, as it must be read.
+//! Overhead of the NACK scan: a consistent reading of equation (1) of the ERD paper.
 //!
-//! Printed, eta = T_pcie / ((P T / S - 1) RTT) is called "no less than 0.996". With S in bits it is the share of time
-//! that a NACK costs, and it is the rest, 1 - eta, that is to be no less: read as printed, the scan period would have to
-//! be shorter than a round trip, which the paper excludes. It counts packets times round trips as if they went one after
-//! another, so it serves to choose a period and for nothing else.
+//! The paper prints eta = T_pcie / ((P T / S - 1) RTT), "no less than 0.996". With S in bits, eta is the share of
+//! time that a NACK costs, and 1 - eta is the value that must be no less than 0.996. As printed, the scan period
+//! would have to be shorter than a round trip, which the paper excludes. The equation adds up packets times round
+//! trips as if they were sequential, so it serves to choose a period and for nothing else.
 
 use pathweave_units::{Duration, Rate};
 
-/// What a scan period is chosen for.
+/// Inputs for the choice of a scan period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScanOverhead {
     /// Rate at which packets arrive (P).
@@ -16,23 +16,23 @@ pub struct ScanOverhead {
     pub packet_bytes: u32,
     /// Round-trip time.
     pub rtt: Duration,
-    /// Time to hand one NACK over (T_pcie).
+    /// Time to hand over one NACK (T_pcie).
     pub nack: Duration,
 }
 
 impl ScanOverhead {
-    /// Packets that arrive in a period: P T / S.
+    /// Number of packets that arrive in a period: P T / S.
     pub fn packets(&self, period: Duration) -> f64 {
         self.rate.as_bps() as f64 * seconds(period) / (8.0 * f64::from(self.packet_bytes))
     }
 
-    /// The share of time a scan every `period` costs (eta). At most one packet a period makes it infinite.
+    /// Share of time that a scan every `period` costs (eta). Infinite if at most one packet arrives in a period.
     pub fn share(&self, period: Duration) -> f64 {
         let others = self.packets(period) - 1.0;
         if others <= 0.0 { f64::INFINITY } else { seconds(self.nack) / (others * seconds(self.rtt)) }
     }
 
-    /// The shortest period whose share is at most `share`, above 0.
+    /// Shortest period whose share is at most `share`, which is above 0.
     pub fn shortest_period(&self, share: f64) -> Duration {
         let packets = 1.0 + seconds(self.nack) / (share * seconds(self.rtt));
         let ps = 8e12 * f64::from(self.packet_bytes) * packets / self.rate.as_bps() as f64;
@@ -44,7 +44,7 @@ fn seconds(span: Duration) -> f64 {
     span.as_ps() as f64 * 1e-12
 }
 
-/// Upwards to a whole number; what goes in is positive and far below 2^53.
+/// Rounds up to a whole number. The input is positive and far below 2^53.
 fn libm_ceil(value: f64) -> u64 {
     let whole = value as u64;
     whole + u64::from((whole as f64) < value)

@@ -6,12 +6,12 @@ use pathweave_policy::{
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
-/// How fast a destination is sent to, and when it was last told of marks. All paths together: its size does not hang on
-/// their number.
+/// Sending rate of a destination, and the time of the latest notification to it. One rate for all paths together, so
+/// that its size does not depend on their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     reaction: Dcqcn,
-    /// When the peer was notified last.
+    /// Time of the latest notification to the peer.
     notified_at: Option<Time>,
 }
 
@@ -20,18 +20,18 @@ impl Pace {
         Pace { reaction: control.fresh, notified_at: None }
     }
 
-    /// When a packet may leave, if not now.
+    /// Time at which a packet may leave, or `None` if it may leave now.
     #[inline]
     pub(super) fn opens_at(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Option<Time> {
         match self.reaction.permit(now, want, cx) {
             Permit::Now => None,
             Permit::At(when) => Some(when),
-            // It has no window: nothing is acknowledged.
+            // Cannot happen: DCQCN has no window, because nothing is acknowledged.
             Permit::Blocked => Some(Time::MAX),
         }
     }
 
-    /// How fast the destination is sent to.
+    /// Sending rate to the destination.
     pub(super) fn rate(&self, now: Time) -> Option<Rate> {
         self.reaction.rate(now)
     }
@@ -41,12 +41,12 @@ impl Pace {
         self.reaction.on_sent(now, sent, cx);
     }
 
-    /// The destination has told of a mark.
+    /// Processes a notification from the destination.
     pub(super) fn on_cnp(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.reaction.on_feedback(now, feedback, cx);
     }
 
-    /// A marked packet has come from there. True if the peer is to be told now.
+    /// Handles a marked packet from the peer. Returns true if the peer must be notified now.
     pub(super) fn notifies(&mut self, now: Time, cnp: CnpPolicy) -> bool {
         let due = self.notified_at.is_none_or(|last| now - last >= cnp.interval);
         let notifies = cnp.mode != CnpMode::Off && due;
@@ -57,7 +57,7 @@ impl Pace {
     }
 }
 
-/// That a destination has told of a mark.
+/// Feedback for a congestion notification.
 pub(super) fn notification(path: PathId) -> Feedback {
     Feedback {
         kind: FeedbackKind::Cnp,

@@ -1,4 +1,4 @@
-//! Which packet is next.
+//! Order in which the packets of a queue pair leave.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -6,12 +6,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use pathweave_policy::RetryOrder;
 use pathweave_units::Time;
 
-/// A packet that may be next.
+/// Candidate for the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// One asked for again, by its PSN.
+    /// A requested retransmission, by its PSN.
     Retry { flow: u32, psn: u64 },
-    /// The first of a message that has not left.
+    /// The next packet of a message that has not been sent completely.
     Fresh { flow: u32, msg: u64 },
 }
 
@@ -23,14 +23,14 @@ impl Next {
     }
 }
 
-/// Packets asked for again, and messages in the order of posting.
+/// Requested retransmissions, and messages in the order of posting.
 #[derive(Debug, Default)]
 struct Lane {
     /// Flow and message.
     fresh: VecDeque<(u32, u64)>,
     /// Flow and PSN.
     retries: VecDeque<(u32, u64)>,
-    /// The last packet was a retransmission.
+    /// True if the last packet was a retransmission.
     was_retry: bool,
 }
 
@@ -51,14 +51,14 @@ impl Lane {
     }
 }
 
-/// What waits to be sent by a queue pair.
+/// Packets that wait to be sent by a queue pair.
 ///
-/// In one order for all destinations, as the paper has it. Or, where each destination has a rate of its own, in one order
-/// for each: destinations take turns, packet by packet, and one that may not be sent to yet holds up no other.
+/// There is one order for all destinations, as in the paper. If each destination has its own rate, there is one order
+/// for each instead: destinations take turns, packet by packet, and one that must wait delays no other.
 #[derive(Debug)]
 pub(super) struct Queues {
     lanes: Lanes,
-    /// Retransmissions that wait, so that nothing waits twice.
+    /// Retransmissions that wait, so that none is queued twice.
     queued: BTreeSet<(u32, u64)>,
 }
 
@@ -68,7 +68,7 @@ enum Lanes {
     Each(Box<Turns>),
 }
 
-/// Destinations to which something is to be sent. Each is either ready or waiting.
+/// Destinations with packets to send. Each is either ready or waiting.
 #[derive(Debug, Default)]
 struct Turns {
     lanes: BTreeMap<u32, Lane>,
@@ -77,7 +77,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// The lane of a flow, which is ready if it was empty.
+    /// Returns the lane of a flow. A new lane is ready.
     fn lane(&mut self, flow: u32) -> &mut Lane {
         let Turns { lanes, ready, .. } = self;
         lanes.entry(flow).or_insert_with(|| {
@@ -86,7 +86,7 @@ impl Turns {
         })
     }
 
-    /// Those that have waited long enough are ready.
+    /// Makes the flows ready whose waiting time is over.
     fn wake(&mut self, now: Time) {
         while let Some(&(at, flow)) = self.waiting.first()
             && at <= now
@@ -98,7 +98,7 @@ impl Turns {
 }
 
 impl Queues {
-    /// `each`: destinations have rates of their own.
+    /// `each`: destinations have their own rates.
     pub(super) fn new(each: bool) -> Self {
         let lanes = if each { Lanes::Each(Box::default()) } else { Lanes::Common(Lane::default()) };
         Queues { lanes, queued: BTreeSet::new() }
@@ -111,12 +111,12 @@ impl Queues {
         }
     }
 
-    /// A message was posted.
+    /// Appends a posted message.
     pub(super) fn post(&mut self, flow: u32, msg: u64) {
         self.lane(flow).fresh.push_back((flow, msg));
     }
 
-    /// To the end of the retransmissions; false if it is among them.
+    /// Appends a retransmission. Returns false if it is queued already.
     pub(super) fn retry(&mut self, flow: u32, psn: u64) -> bool {
         let new = self.queued.insert((flow, psn));
         if new {
@@ -125,8 +125,8 @@ impl Queues {
         new
     }
 
-    /// The packet that is next, or `None`. It stays there until it [has left](Queues::left) or [is
-    /// taken out](Queues::take).
+    /// Returns the next packet, or `None`. The packet stays in the queue until it [has left](Queues::left) or [is
+    /// removed](Queues::take).
     pub(super) fn next(&mut self, now: Time, order: RetryOrder) -> Option<Next> {
         match &mut self.lanes {
             Lanes::Common(lane) => lane.next(order),
@@ -137,7 +137,7 @@ impl Queues {
         }
     }
 
-    /// The flow whose turn it is may not be sent to before `until`.
+    /// Suspends the flow whose turn it is until `until`.
     pub(super) fn wait(&mut self, until: Time) {
         if let Lanes::Each(turns) = &mut self.lanes
             && let Some(flow) = turns.ready.pop_front()
@@ -146,7 +146,7 @@ impl Queues {
         }
     }
 
-    /// A packet that was next has left; `done`: its message has no more.
+    /// Records that the next packet has left. `done`: its message has no further packets.
     pub(super) fn left(&mut self, next: Next, done: bool) {
         self.lane(next.flow()).was_retry = matches!(next, Next::Retry { .. });
         if done || matches!(next, Next::Retry { .. }) {
@@ -155,12 +155,12 @@ impl Queues {
         if let Lanes::Each(turns) = &mut self.lanes
             && turns.lanes.contains_key(&next.flow())
         {
-            // The others' turn.
+            // The turn passes to the other flows.
             turns.ready.rotate_left(1);
         }
     }
 
-    /// Takes out what was next: it has left, or need not be sent any more.
+    /// Removes the next packet, which has left or need not be sent any more.
     pub(super) fn take(&mut self, next: Next) {
         let flow = next.flow();
         let lane = self.lane(flow);
@@ -178,7 +178,7 @@ impl Queues {
         }
     }
 
-    /// Takes out all of a flow.
+    /// Removes all entries of a flow.
     pub(super) fn forget(&mut self, flow: u32) {
         match &mut self.lanes {
             Lanes::Common(lane) => {
@@ -194,7 +194,7 @@ impl Queues {
         self.queued.retain(|(other, _)| *other != flow);
     }
 
-    /// Nothing waits.
+    /// Returns true if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         match &self.lanes {
             Lanes::Common(lane) => lane.is_empty(),
@@ -202,7 +202,7 @@ impl Queues {
         }
     }
 
-    /// Something may be sent once a NIC port is free.
+    /// Returns true if a packet may be sent once a NIC port is free.
     #[inline]
     pub(super) fn is_ready(&self, now: Time) -> bool {
         match &self.lanes {
@@ -213,7 +213,7 @@ impl Queues {
         }
     }
 
-    /// When the next destination that waits may be sent to.
+    /// Earliest time at which a waiting destination may be sent to, or [`Time::MAX`].
     pub(super) fn opens_at(&self) -> Time {
         match &self.lanes {
             Lanes::Common(_) => Time::MAX,
@@ -229,7 +229,7 @@ mod tests {
 
     const NOW: Time = Time::ZERO;
 
-    /// Flows and messages of all that is sent, each message a packet.
+    /// Sends everything and returns the order. Each message has one packet.
     fn drain(queues: &mut Queues, order: RetryOrder) -> Vec<Next> {
         core::iter::from_fn(|| {
             let next = queues.next(NOW, order)?;
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(drain(&mut queues, RetryOrder::First), [retry, fresh(3, 0), fresh(2, 0)]);
         assert!(!queues.is_empty() && !queues.is_ready(NOW) && queues.is_ready(Time::from_us(1)));
         assert_eq!(queues.opens_at(), Time::from_us(1));
-        // Its time has come; a message of two packets keeps its place in the flow.
+        // The waiting time is over. A message of two packets keeps its position in the flow.
         queues.post(4, 0);
         let now = Time::from_us(1);
         assert_eq!(queues.next(now, RetryOrder::First), Some(fresh(4, 0)));

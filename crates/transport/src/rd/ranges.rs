@@ -2,12 +2,12 @@
 
 use alloc::collections::BTreeMap;
 
-/// Disjoint ranges, none touching the next: where each begins, and one more than where it ends.
+/// Disjoint ranges that do not touch: the start of each, and one more than its last number.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds `from..to`. Ranges it touches become one with it.
+    /// Adds `from..to` and merges it with the ranges that it touches.
     pub(super) fn add(&mut self, from: u64, to: u64) {
         if from >= to {
             return;
@@ -25,7 +25,7 @@ impl Ranges {
         self.0.insert(from, to);
     }
 
-    /// Where the range ends that `psn` is in.
+    /// End of the range that contains `psn`.
     pub(super) fn end_of(&self, psn: u64) -> Option<u64> {
         self.0.range(..=psn).next_back().map(|(_, &end)| end).filter(|&end| psn < end)
     }
@@ -34,7 +34,7 @@ impl Ranges {
         self.end_of(psn).is_some()
     }
 
-    /// Takes out what lies below.
+    /// Removes the ranges that end at or below `psn`.
     pub(super) fn forget_below(&mut self, psn: u64) {
         while let Some(first) = self.0.first_entry()
             && *first.get() <= psn

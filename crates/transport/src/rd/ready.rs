@@ -1,4 +1,5 @@
-//! Messages a receiver has neither a receive nor room for: it says so, and they wait at their sender.
+//! Messages for which a receiver has neither a receive nor buffer space: it reports that, and they wait at their
+//! sender.
 
 use pathweave_policy::Policy;
 use pathweave_units::Time;
@@ -11,9 +12,9 @@ use super::send::Flow;
 use super::{RdQp, SideMessage};
 
 impl<P: Policy> RdQp<P> {
-    /// There is neither a receive nor room for a packet that [`judge`](RdQp::judge) has just offered. It is as if it had not
-    /// come; and once it is known how long its message is, the message is to [wait](RdQp::defer), with all after it. True if
-    /// one waits.
+    /// Refuses a packet that [`judge`](RdQp::judge) has just offered, because there is neither a receive nor buffer
+    /// space. The packet counts as not arrived. Once the length of its message is known, the message must
+    /// [wait](RdQp::defer), with all later ones. Returns true if one waits.
     pub fn refuse(&mut self, now: Time, offer: RdOffer) -> bool {
         self.advance(now);
         let waiting =
@@ -24,9 +25,9 @@ impl<P: Policy> RdQp<P> {
         })
     }
 
-    /// There is neither a receive nor room for a message of several packets that has been announced. It and those after it
-    /// are to wait: nothing of them is taken or asked for until it is [released](RdQp::release). False if there is no such
-    /// message on its way.
+    /// Makes an announced message of several packets wait, because there is neither a receive nor buffer space for
+    /// it. Nothing of it and of later ones is accepted or requested until it is [released](RdQp::release). Returns
+    /// false if there is no such message in progress.
     pub fn defer(&mut self, now: Time, from: PeerId, msg: u64) -> bool {
         self.advance(now);
         let Some(&flow) = self.index.get(&from) else { return false };
@@ -45,21 +46,22 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// The first message of a peer that is to wait, and its bytes.
+    /// First message of a peer that must wait, and its bytes.
     pub fn waiting(&self, from: PeerId) -> Option<(u64, u64)> {
         let &flow = self.index.get(&from)?;
         self.flows[flow as usize].rx.waiting().map(|waiting| (waiting.msg, waiting.bytes))
     }
 
-    /// A message that has just been announced by this peer, with these 16 bits of its number, and its bytes; `None` if it
-    /// has one packet, or is whole.
+    /// Message that this peer has just announced with these low 16 bits of its number, and its bytes. `None` if it
+    /// has one packet, or is complete.
     pub fn announced(&self, from: PeerId, msg_id: u16) -> Option<(u64, u64)> {
         let rx = &self.flows[*self.index.get(&from)? as usize].rx;
         let msg = rx.extend_msg(msg_id);
         rx.announced_len(msg).map(|bytes| (msg, bytes))
     }
 
-    /// There is room for the message of a peer that waits first: it and those after it may come.
+    /// Releases the first waiting message of a peer, because there is room for it: the peer may send it and later
+    /// ones.
     pub fn release(&mut self, now: Time, from: PeerId) {
         self.advance(now);
         if let Some(&flow) = self.index.get(&from) {
@@ -74,7 +76,8 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// A message was announced again, which is not whole: its sender may not have heard that it must wait, or need not.
+    /// Answers a repeated announcement of a message that is not complete. Its sender may have missed that the message
+    /// must wait, or need not wait any more.
     pub(super) fn say_whether_ready(&mut self, flow: u32, msg: u64, first_psn: u64) {
         let rx = &self.flows[flow as usize].rx;
         match rx.waiting() {
@@ -99,15 +102,17 @@ impl<P: Policy> RdQp<P> {
         self.side.push_back((peer.host, SideMessage::Ready { flow: about, msg_id, from_psn }));
     }
 
-    /// The peer has room for what waits.
+    /// Handles the peer's report that it has room for waiting messages.
     pub(super) fn on_ready(&mut self, flow: u32, msg_id: u16, from_psn: u64) {
         let (tx, queues) = (&mut self.flows[flow as usize].tx, &mut self.queues);
         tx.go_on(msg_id, from_psn, |msg| queues.post(flow, msg));
     }
 
-    /// Says again how long messages to a peer are that have left whole, or have to wait, and are not done: that they are
-    /// whole, or are to wait, or may come, may have been said on a side channel that broke. Looks at `most` messages from
-    /// number `from` on, and returns where to go on. The answer to what is not needed does no harm.
+    /// Repeats the announcements of messages to a peer that have left completely or must wait, and are not done.
+    /// Their Done, Wait or Ready may have been lost with a broken side channel.
+    ///
+    /// Checks `most` messages from number `from` on, and returns the number to continue with. An unneeded answer does
+    /// no harm.
     pub fn remind(&mut self, now: Time, to: PeerId, from: u64, most: usize) -> u64 {
         self.advance(now);
         let Some(&flow) = self.index.get(&to) else { return from };

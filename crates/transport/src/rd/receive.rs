@@ -1,7 +1,7 @@
-//! The receiving half of a flow: what has arrived from one peer, what is missing, which messages are whole.
+//! Receiving half of a flow: packets that have arrived from one peer, missing ones, and complete messages.
 //!
-//! All of it may be the work of a peer that follows no rule. So what is kept is bounded ([`MOST_KEPT`] messages, a bitmap
-//! of the window), and no step takes longer than the logarithm of that, but the scan, which looks at the window.
+//! All inputs may come from a malicious peer. State is therefore bounded ([`MOST_KEPT`] messages, a bitmap of the
+//! window). No step takes longer than the logarithm of that, except the scan, which reads the window.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -16,97 +16,98 @@ use super::send::MAX_RD_OUTSTANDING;
 use super::side::Missing;
 use crate::bits::BitRing;
 
-/// Message numbers are told apart within half of their 16 bits.
+/// Half of the range of 16-bit message numbers: numbers are unambiguous within it.
 const HALF: u64 = 1 << 15;
-/// A packet this far from what is expected has a PSN that makes no sense.
+/// Distance from the expected PSN at which a PSN counts as malformed.
 const MAX_AHEAD: u64 = 1 << 23;
-/// Paths of a flow that are watched one by one; of more, silence alone tells what is lost.
+/// Largest number of paths of a flow that are tracked one by one. With more paths, only silence shows losses.
 const MOST_HEADS: u16 = 256;
-/// Packets of which a silent flow asks whether they are lost, before it knows that any is.
+/// Number of packets that a silent flow requests on suspicion, before it knows that any is lost.
 const FIRST_GUESSES: u32 = 16;
-/// The longest pause between arrivals loses this part of itself with each of them.
+/// Part of the longest pause between arrivals that is forgotten with each arrival, as a divisor.
 const PAUSE_FADES: u64 = 64;
-/// Messages of each kind (not whole, given up, to be told later) that a flow keeps account of: as many as a peer may have
-/// outstanding. A peer that names more breaks the rules.
+/// Largest number of messages of each kind (incomplete, aborted, complete but undelivered) that a flow tracks: as
+/// many as a peer may have outstanding. A peer that names more violates the protocol.
 const MOST_KEPT: usize = MAX_RD_OUTSTANDING as usize;
 
-/// The receiving half of a flow. Small while everything arrives in order.
+/// Receiving half of a flow. Small while everything arrives in order.
 #[derive(Debug)]
 pub(super) struct RxFlow {
     /// First PSN that has not arrived.
     pub(super) base: u64,
-    /// One more than the highest PSN that has arrived.
+    /// Highest PSN that has arrived, plus 1.
     highest: u64,
     /// `highest` at the last scan.
     scan_mark: u64,
-    /// One more than the last PSN that is known to be sent, or, for the rules of scans, announced; 0 while none is known.
+    /// Last PSN that is known to be sent, plus 1; 0 while none is known. For the scan rules, an announced PSN counts
+    /// as sent.
     known_end: u64,
-    /// When a packet arrived last, one that had arrived before included, or the flow came to be known.
+    /// Time of the latest arrival, duplicates included, or of the creation of the flow.
     last_arrival: Time,
-    /// The longest time of late between two arrivals while something was on its way.
+    /// Longest recent time between two arrivals while a message was in progress.
     longest_pause: Duration,
-    /// One more than the highest message number seen: others are near it.
+    /// Highest message number seen, plus 1. Other numbers are near it.
     next_msg: u64,
-    /// The next message to deliver, where they are delivered in order.
+    /// Next message to deliver, if messages are delivered in order.
     next_delivery: u64,
-    /// Whether the scan looks here.
+    /// True if the scan checks this flow.
     pub(super) watched: bool,
-    /// What is there only while something is missing.
+    /// State that exists only while something is missing.
     open: Option<Box<Open>>,
 }
 
-/// What a flow keeps while something is missing or a message has more to come.
+/// State of a flow while packets are missing or a message has more to come.
 #[derive(Debug)]
 struct Open {
-    /// From `base` to `highest`: which have arrived.
+    /// Bitmap of the packets from `base` to `highest` that have arrived.
     bits: BitRing,
-    /// Missing PSNs that were asked for.
+    /// Missing PSNs that were requested.
     asked: BTreeMap<u64, Asked>,
-    /// Most packets asked for at a time that nothing but silence speaks against: more with each copy that was needed, as at
-    /// first once an original answers, which was late.
+    /// Largest number of packets requested at a time on no evidence but silence. It grows with each requested copy
+    /// that was needed. When an original arrives, which was only late, it falls back to its initial value.
     guesses: u32,
-    /// By path, what has overtaken whatever is still missing.
+    /// For each path, the front of the arrivals that have overtaken missing packets.
     heads: Box<[Head]>,
     messages: BTreeMap<u64, InMessage>,
-    /// Messages to be delivered behind one that is not whole: their bytes, or `None` if they were given up.
+    /// Messages to be delivered after one that is not complete: their bytes, or `None` if they were aborted.
     held: BTreeMap<u64, Option<u64>>,
-    /// PSNs of messages given up, not yet passed by `base`.
+    /// PSNs of aborted messages that `base` has not passed yet.
     aborted: Ranges,
-    /// The first message there is no room for.
+    /// First message for which there is no room.
     waiting: Option<Waiting>,
 }
 
-/// The front of what has arrived on a path. A path keeps order, so what is missing from before it is lost, or took another
-/// path.
+/// Front of the arrivals on a path. A path keeps order, so a packet missing from before the front is lost, or took
+/// another path.
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    /// One more than the highest PSN that arrived as it left for the first time.
+    /// Highest PSN that arrived as a first transmission, plus 1.
     end: u64,
-    /// When that was, or the flow began to look.
+    /// Time of the latest such arrival; initially, of the flow's latest arrival when this state was created.
     at: Time,
 }
 
-/// A message of more than one packet that is not whole. Its packets are all full but the last, so their PSNs say where
-/// they belong, and it is enough to count them.
+/// An incomplete message of more than one packet. All packets except the last are full, so PSNs determine their
+/// offsets, and counting them is enough.
 #[derive(Clone, Copy, Debug)]
 struct InMessage {
     first_psn: u64,
-    /// Packets that have arrived, each once.
+    /// Number of packets that have arrived, each counted once.
     arrived: u32,
-    /// One more than the number of the last one of them.
+    /// Highest index of a packet that has arrived, plus 1.
     seen: u32,
-    /// How long it is, once that is known: the sender has said so, or its last packet is there.
+    /// Length of the message, once the sender has announced it or the last packet has arrived.
     extent: Option<Extent>,
 }
 
-/// How long a message is.
+/// Length of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) packets: u32,
     pub(super) bytes: u64,
 }
 
-/// A message there is neither a receive nor room for. It and those after it are to wait.
+/// A message for which there is neither a receive nor buffer space. It must wait with all later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     pub(super) msg: u64,
@@ -114,7 +115,7 @@ pub(super) struct Waiting {
     pub(super) bytes: u64,
 }
 
-/// A packet that can be taken, and what it tells of its message.
+/// A packet that can be accepted, with the information that it gives about its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fresh {
     pub(super) msg: u64,
@@ -123,58 +124,58 @@ pub(super) struct Fresh {
     pub(super) extent: Option<Extent>,
 }
 
-/// Why a packet cannot be taken.
+/// Reason why a packet cannot be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Has arrived before, or belongs to a message that was given up.
+    /// The packet has arrived before, or belongs to an aborted message.
     Duplicate,
-    /// Beyond what can be kept track of.
+    /// The packet lies beyond the window or the number of tracked messages.
     BeyondWindow,
-    /// Of a message that is to wait.
+    /// The packet belongs to a message that must wait.
     MustWait,
-    /// Contradicts itself or what is known.
+    /// The packet contradicts itself or the known state.
     Malformed,
 }
 
-/// How a packet that was taken has arrived.
+/// Circumstances of an accepted packet's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) in_order: bool,
-    /// When it was asked for last, if it was.
+    /// Time of the latest request for it, if there was one.
     pub(super) asked: Option<Time>,
 }
 
-/// A message that is over, to be told.
+/// A finished message, to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) msg: u64,
-    /// Its bytes; `None` if the sender gave it up.
+    /// Bytes of the message, or `None` if the sender has aborted it.
     pub(super) bytes: Option<u64>,
 }
 
-/// What a sender says of a message that begins.
+/// Announcement of a message by its sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     pub(super) msg_id: u16,
     pub(super) first_psn: u64,
     pub(super) extent: Extent,
-    /// All of it counts as sent.
+    /// True if all of its packets count as sent.
     pub(super) has_left: bool,
 }
 
-/// What both ends have settled.
+/// Parameters on which both ends agree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
-    /// Packets from the first missing one on that are kept track of.
+    /// Number of packets, from the first missing one on, that are tracked.
     pub(super) window: u64,
-    /// Paths that packets take.
+    /// Number of paths that packets take.
     pub(super) paths: u16,
-    /// What all packets of a message carry but the last.
+    /// Payload of all packets of a message except the last.
     pub(super) capacity: u16,
 }
 
 impl Open {
-    /// A packet has come that was missing. When it was asked for last, if it was.
+    /// Records the arrival of a missing packet. Returns the time of the latest request for it, if there was one.
     fn answered(&mut self, data: &RdData) -> Option<Time> {
         let asked = self.asked.remove(&data.psn)?;
         self.guesses = if data.retransmit { self.guesses.saturating_add(1) } else { FIRST_GUESSES };
@@ -215,14 +216,15 @@ impl RxFlow {
         })
     }
 
-    /// The number of a message from its 16 bits: the one nearest to the highest seen.
+    /// Message number from its low 16 bits: the one nearest to the highest number seen.
     pub(super) fn extend_msg(&self, id: u16) -> u64 {
         let start = self.next_msg.saturating_sub(HALF);
         start + u64::from(id.wrapping_sub(start as u16))
     }
 
-    /// Whether a message of this number can begin at this PSN. Each message has a packet at least, and of all before
-    /// `base` something has been seen: so many packets ahead, so many messages at most.
+    /// Returns true if a message of this number can begin at this PSN. Each message has at least one packet, and
+    /// something has been seen of all messages before `base`. So the message number leads by at most as much as the
+    /// PSN.
     fn is_near(&self, msg: u64, first_psn: u64) -> bool {
         msg.saturating_sub(self.next_msg) <= first_psn.saturating_sub(self.base)
     }
@@ -232,7 +234,7 @@ impl RxFlow {
         psn < self.base || (psn < self.highest && open.bits.get(psn)) || open.aborted.contains(psn)
     }
 
-    /// Whether a packet that has arrived can be taken. Nothing changes.
+    /// Checks if a packet that has arrived can be accepted. Changes nothing.
     pub(super) fn judge(&self, data: &RdData, terms: Terms) -> Result<Fresh, Refused> {
         let end = u64::from(data.offset) + u64::from(data.len);
         if data.len == 0
@@ -265,13 +267,13 @@ impl RxFlow {
         self.judge_part(data, msg, terms)
     }
 
-    /// As [`judge`](RxFlow::judge), of a packet of a message of several.
+    /// Equals [`judge`](RxFlow::judge) for a packet of a message of several packets.
     fn judge_part(&self, data: &RdData, msg: u64, terms: Terms) -> Result<Fresh, Refused> {
         let capacity = u32::from(terms.capacity);
         let index = data.offset / capacity;
         let end = u64::from(data.offset) + u64::from(data.len);
         let first_psn = data.psn.checked_sub(u64::from(index)).ok_or(Refused::Malformed)?;
-        // Only the last packet is not full: there the message ends.
+        // Only the last packet may be short: there the message ends.
         let short = data.len < terms.capacity;
         if !data.offset.is_multiple_of(capacity) || (short && index == 0) || !self.is_near(msg, first_psn) {
             return Err(Refused::Malformed);
@@ -298,7 +300,7 @@ impl RxFlow {
         Ok(Fresh { msg, first_psn, extent: known.extent.or(ends) })
     }
 
-    /// Takes a packet that can be taken.
+    /// Accepts a packet that was judged acceptable.
     pub(super) fn take(
         &mut self,
         now: Time,
@@ -336,8 +338,8 @@ impl RxFlow {
         Arrival { in_order, asked }
     }
 
-    /// Something of the flow has come, whatever it is: it lives. How long one waits for copies says nothing of the time
-    /// between other packets.
+    /// Records any arrival, which shows that the flow is alive. The wait for copies differs from the time between
+    /// other packets, so retransmissions do not count as pauses.
     pub(super) fn heard(&mut self, now: Time, retransmit: bool) {
         if !retransmit && self.is_unfinished() {
             let fades = self.longest_pause - self.longest_pause / PAUSE_FADES;
@@ -346,7 +348,7 @@ impl RxFlow {
         self.last_arrival = now;
     }
 
-    /// Every packet before this PSN has left.
+    /// Records that every packet before this PSN has left.
     pub(super) fn on_sent(&mut self, now: Time, end_psn: u64) -> Result<(), Malformed> {
         if end_psn > self.base + (MAX_AHEAD << 1) {
             return Err(Malformed);
@@ -356,7 +358,7 @@ impl RxFlow {
         Ok(())
     }
 
-    /// Moves `base` over what has arrived or was given up.
+    /// Moves `base` over packets that have arrived or were aborted.
     fn advance(&mut self) {
         let Some(open) = self.open.as_deref_mut() else { return };
         loop {
@@ -364,7 +366,7 @@ impl RxFlow {
             open.bits.clear_range(self.base, self.base + run);
             self.base += run;
             let Some(to) = open.aborted.end_of(self.base) else { break };
-            // Some of its packets may have arrived.
+            // Some packets of the range may have arrived.
             open.bits.clear_range(self.base, to.min(self.highest));
             self.base = to;
             self.highest = self.highest.max(to);
@@ -375,7 +377,7 @@ impl RxFlow {
         }
     }
 
-    /// Frees what is there only while something is missing, if nothing is.
+    /// Frees the state that is needed only while something is missing, if nothing is.
     fn close(&mut self) {
         if self.base == self.highest
             && let Some(open) = &self.open
@@ -388,7 +390,7 @@ impl RxFlow {
         }
     }
 
-    /// The sender says how long a message is. True if it has been whole before that.
+    /// Processes the announcement of a message's length. Returns true if the message was complete before.
     pub(super) fn on_start(&mut self, start: &Start, terms: Terms) -> Result<bool, Malformed> {
         let &Start { msg_id, first_psn, extent, has_left } = start;
         let (end, msg) = (first_psn + u64::from(extent.packets), self.extend_msg(msg_id));
@@ -406,7 +408,7 @@ impl RxFlow {
         }
         let known = self.open.as_deref().and_then(|open| open.messages.get(&msg));
         match known {
-            // No message is half there without an entry: this one is over.
+            // An incomplete message always has an entry once a packet of it arrived, so this one is finished.
             None if (first_psn..end.min(first_psn + 2)).all(|psn| self.has(psn)) => return Ok(true),
             None => {}
             Some(known) => {
@@ -429,12 +431,12 @@ impl RxFlow {
         Ok(false)
     }
 
-    /// Bytes of a message of several packets that is not whole, if they are known.
+    /// Bytes of an incomplete message of several packets, if they are known.
     pub(super) fn announced_len(&self, msg: u64) -> Option<u64> {
         self.open.as_deref()?.messages.get(&msg)?.extent.map(|extent| extent.bytes)
     }
 
-    /// Whether a message is whole: then it is taken out, with the PSN of its first packet and its bytes.
+    /// Removes a message if it is complete, and returns the PSN of its first packet and its bytes.
     pub(super) fn take_whole(&mut self, msg: u64) -> Option<(u64, u64)> {
         let messages = &mut self.open.as_deref_mut()?.messages;
         let &InMessage { first_psn, arrived, extent, .. } = messages.get(&msg)?;
@@ -443,7 +445,7 @@ impl RxFlow {
         Some((first_psn, extent.bytes))
     }
 
-    /// The sender gives a message up. Its number, if it was not over.
+    /// Processes the abort of a message. Returns its number if it was not finished.
     pub(super) fn on_abort(
         &mut self,
         msg_id: u16,
@@ -470,7 +472,7 @@ impl RxFlow {
         Ok(Some(msg))
     }
 
-    /// A message is over. Hands out what is to be told: at once, or once all before it are over.
+    /// Handles a finished message. Calls `tell` at once or, if `ordered`, after all earlier messages are finished.
     pub(super) fn ended(&mut self, ended: Ended, ordered: bool, terms: Terms, mut tell: impl FnMut(Ended)) {
         if !ordered {
             tell(ended);
@@ -485,7 +487,7 @@ impl RxFlow {
             }
         } else if ended.msg > self.next_delivery {
             let held = &mut self.open(terms).held;
-            // A peer that has more behind one that is not whole breaks the rules, and loses what it sends.
+            // A peer with more messages behind an incomplete one violates the protocol, and loses them.
             if held.len() < MOST_KEPT {
                 held.insert(ended.msg, ended.bytes);
             }
@@ -493,13 +495,13 @@ impl RxFlow {
         self.close();
     }
 
-    /// The first message that is to wait, if any is.
+    /// First message that must wait, if any.
     pub(super) fn waiting(&self) -> Option<Waiting> {
         self.open.as_deref()?.waiting
     }
 
-    /// A message, and all after it, is to wait. False if that was known. What was asked for of it comes when it may, which
-    /// says nothing of the network.
+    /// Makes a message and all later ones wait. Returns false if that was known. Requests for their packets are
+    /// dropped, because their answers will come after the release and measure nothing of the network.
     pub(super) fn wait(&mut self, waiting: Waiting, terms: Terms) -> bool {
         let open = self.open(terms);
         let earlier = open.waiting.is_none_or(|known| waiting.msg < known.msg);
@@ -510,42 +512,42 @@ impl RxFlow {
         earlier
     }
 
-    /// Where a message of several packets begins, and its bytes, once that is known.
+    /// Start and length of a message of several packets, once they are known.
     pub(super) fn as_waiting(&self, msg: u64) -> Option<Waiting> {
         let message = self.open.as_deref()?.messages.get(&msg)?;
         Some(Waiting { msg, first_psn: message.first_psn, bytes: message.extent?.bytes })
     }
 
-    /// What was to wait may come: the message, and the PSN from which on packets are to be sent.
+    /// Releases the waiting message. Returns its number and the PSN from which on its packets must be sent.
     pub(super) fn release(&mut self) -> Option<(u64, u64)> {
         let waiting = self.open.as_deref_mut()?.waiting.take()?;
         self.close();
         Some((waiting.msg, self.resumes_at(waiting.first_psn)))
     }
 
-    /// The PSN from which on a message that begins at `first_psn` has not arrived.
+    /// First PSN of a message, beginning at `first_psn`, that has not arrived.
     pub(super) fn resumes_at(&self, first_psn: u64) -> u64 {
         self.base.max(first_psn)
     }
 
-    /// One more than the last PSN that is known to be sent and need not wait.
+    /// Last PSN that is known to be sent and need not wait, plus 1.
     fn wanted_end(&self) -> u64 {
         let end = self.highest.max(self.known_end);
         self.waiting().map_or(end, |waiting| end.min(waiting.first_psn))
     }
 
-    /// Whether packets are known to be missing.
+    /// Returns true if packets are known to be missing.
     pub(super) fn is_waiting(&self) -> bool {
         self.base < self.wanted_end()
     }
 
-    /// Whether a message is on its way.
+    /// Returns true if a message is in progress.
     pub(super) fn is_unfinished(&self) -> bool {
         self.is_waiting()
             || self.open.as_ref().is_some_and(|open| !open.messages.is_empty() || open.waiting.is_some())
     }
 
-    /// The scan: what is missing and is to be asked for.
+    /// Scans for missing packets and returns those to request.
     pub(super) fn scan(&mut self, rule: &ScanRule) -> Missing {
         let ScanRule { now, terms, .. } = *rule;
         let (holes_end, tail_end) = self.suspects(rule);
@@ -557,7 +559,7 @@ impl RxFlow {
         }
         let (base, highest, pause) = (self.base, self.highest, self.longest_pause);
         let Open { bits, asked, aborted, guesses, .. } = self.open(terms);
-        // What was asked for and has not come is a guess that stands, if it is one.
+        // A guess that was requested and has not been answered still counts.
         let mut guesses_left = (*guesses as usize).saturating_sub(asked.range(known_to..).count());
         let holes = (base..holes_end.min(highest)).filter(|&psn| !bits.get(psn));
         let all = holes.chain(highest..tail_end).filter(|&psn| !aborted.contains(psn));
@@ -580,7 +582,7 @@ impl RxFlow {
         missing
     }
 
-    /// Before which PSNs what is missing counts as lost: of holes, and of the end that nothing has overtaken.
+    /// PSNs below which missing packets count as lost: for holes, and for the tail that nothing has overtaken.
     fn suspects(&self, rule: &ScanRule) -> (u64, u64) {
         let ScanRule { now, period, repair, terms, .. } = *rule;
         let wanted_end = self.wanted_end();
@@ -588,7 +590,7 @@ impl RxFlow {
             Repair::Overtaken => rule.patience(self.longest_pause),
             _ => period,
         };
-        // With nothing behind it a packet is missed only when the flow has fallen silent.
+        // Nothing overtakes the last packets, so they are missed only when the flow has fallen silent.
         let silent = now.saturating_since(self.last_arrival) >= patience;
         let known_end = if self.known_end == 0 { u64::MAX } else { self.known_end };
         let holes_end = match repair {
@@ -603,8 +605,8 @@ impl RxFlow {
         (holes_end, tail_end)
     }
 
-    /// The PSN up to which every path has been overtaken by what left on it for the first time. A path on which nothing
-    /// has come for so long that it would have had its turn twice counts as empty, or dead.
+    /// PSN up to which the first transmissions on every path have overtaken. A path without an arrival for two of its
+    /// turns counts as empty, or dead.
     fn overtaken_to(&self, rule: &ScanRule) -> u64 {
         let heads = self.open.as_deref().map_or(&[][..], |open| &open.heads);
         let patience = rule.two_turns(self.longest_pause, heads.len());
@@ -614,13 +616,13 @@ impl RxFlow {
         heads.iter().map(end).min().unwrap_or(0)
     }
 
-    /// Bytes it takes beyond its own size.
+    /// Returns true if the flow keeps state beyond its own size.
     pub(super) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 }
 
-/// A side message that contradicts what is known.
+/// Error: a side message contradicts the known state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -637,7 +639,7 @@ mod tests {
         RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 1, retransmit: false }
     }
 
-    /// Takes a packet, or says why not.
+    /// Accepts a packet, or returns the reason why not.
     fn take(flow: &mut RxFlow, now: Time, data: &RdData) -> Result<(u64, Arrival), Refused> {
         let fresh = flow.judge(data, TERMS)?;
         Ok((fresh.msg, flow.take(now, (data, PathId(0)), &fresh, TERMS)))
@@ -671,7 +673,7 @@ mod tests {
         assert!(scan(&mut flow, 10, false).is_empty());
         take(&mut flow, Time::from_us(15), &single(5)).expect("new");
         assert_eq!(scan(&mut flow, 20, false), [2, 6]);
-        // As printed.
+        // Rule as printed in the paper.
         assert_eq!(scan(&mut flow_with(&there), 10, true), [2, 5, 6]);
     }
 
@@ -683,7 +685,7 @@ mod tests {
         assert_eq!(flow.on_start(&start, TERMS), Ok(false));
         assert!(scan(&mut flow, 9, false).is_empty());
         assert_eq!(scan(&mut flow, 10, false), [8, 9]);
-        // Never what has not been sent.
+        // Packets that have not been sent are never requested.
         assert!(flow_with(&[0, 1]).known_end == 0 && scan(&mut flow_with(&[0, 1]), 100, false).is_empty());
     }
 
@@ -706,7 +708,7 @@ mod tests {
         assert_eq!(asked.len(), 20 - 4);
     }
 
-    /// A flow over two paths; packets arrive at these microseconds, on these paths.
+    /// A flow over two paths. Arrivals are given as microsecond, PSN and path.
     fn over_two_paths(arrivals: &[(u64, u64, u16)]) -> RxFlow {
         let terms = Terms { paths: 2, ..TERMS };
         let mut flow = RxFlow::new(Time::ZERO);
@@ -719,7 +721,7 @@ mod tests {
         flow
     }
 
-    /// What is asked for at this microsecond: period 10 us, hold 15 us.
+    /// PSNs requested at this microsecond: period 10 us, hold 15 us.
     fn overtaken(flow: &mut RxFlow, us: u64) -> Vec<u64> {
         let (period, hold) = (Duration::from_us(10), Duration::from_us(15));
         let terms = Terms { paths: 2, ..TERMS };
@@ -739,7 +741,8 @@ mod tests {
 
     #[test]
     fn a_path_on_which_nothing_comes_counts_as_empty_after_a_while() {
-        // Path 1 is silent from 1 on; path 0 goes on every 2 us, and never falls silent for a period. 2 and 5 are missing.
+        // Path 1 is silent after 1 us. Path 0 continues every 2 us, and never falls silent for a period. 2 and 5 are
+        // missing.
         let mut arrivals = vec![(0, 0, 0), (0, 1, 0), (1, 3, 1), (2, 4, 0)];
         arrivals.extend((2..20).map(|n| (2 * n, 4 + n, 0)));
         let mut flow = over_two_paths(&arrivals);
@@ -756,7 +759,7 @@ mod tests {
         assert_eq!([turns(1, 4), turns(42, 16), turns(u64::MAX >> 24, 256)], [40, 1_344, 163_840]);
     }
 
-    /// What only silence speaks against is guessed at a few packets at a time: more with each copy that was needed.
+    /// Packets suspected only because of silence are requested a few at a time: more with each copy that was needed.
     #[test]
     fn silence_is_believed_as_far_as_it_told_the_truth() {
         let terms = Terms { paths: 16, ..TERMS };
@@ -778,7 +781,7 @@ mod tests {
         };
         (1..17).for_each(|psn| arrives(&mut flow, 21, psn, true));
         assert_eq!(guessed(&mut flow, 31), (17..49).collect::<Vec<_>>(), "twice as many");
-        // The original of one answers: it was late, and so may be the others.
+        // The original of one arrives: it was late, and so may be the others.
         (17..48).for_each(|psn| arrives(&mut flow, 32, psn, true));
         arrives(&mut flow, 32, 48, false);
         let patience = flow.longest_pause.as_ns() / 1_000 * 2;
@@ -795,7 +798,7 @@ mod tests {
         assert_eq!(flow.on_sent(Time::from_us(100), 4), Ok(()));
         assert!(overtaken(&mut flow, 109).is_empty());
         assert_eq!(overtaken(&mut flow, 110), [2, 3]);
-        // Asked in vain, it is asked for again after 15, 30, 60 us.
+        // Without an answer, the request is repeated after 15, 30, 60 us.
         let again: Vec<u64> = (111..=300).filter(|&us| !overtaken(&mut flow, us).is_empty()).collect();
         assert_eq!(again, [125, 155, 215]);
         assert_eq!(flow.on_sent(Time::from_us(300), 1 << 40), Err(Malformed));
@@ -822,11 +825,11 @@ mod tests {
         );
         let short = ScanRule { hold: Duration::from_us(15), ..rule };
         assert_eq!([1, 3].map(|times| after(&short, times).as_ns()), [15_000, 60_000]);
-        // The rules of scans wait as long as packets took.
+        // The scan rules wait as long as packets took.
         assert_eq!(after(&ScanRule { repair: Repair::TwoScans, ..rule }, 3), hold);
     }
 
-    /// A copy of what has arrived is a sign of life; the time one waits for copies is not that between packets.
+    /// A duplicate is a sign of life. The wait for copies is no time between packets.
     #[test]
     fn copies_are_a_sign_of_life() {
         let mut flow = over_two_paths(&[(0, 0, 0)]);
@@ -903,7 +906,7 @@ mod tests {
         ] {
             assert_eq!(arrives(wrong), Err(Refused::Malformed), "{why}");
         }
-        // It ends with its third packet; then a fourth one, or another end, is nonsense.
+        // The message ends with its third packet; a fourth one, or another end, is malformed.
         assert_eq!(arrives(part(2, 20, 5)), Ok(0));
         assert_eq!(arrives(part(3, 30, 10)), Err(Refused::Malformed));
         assert_eq!(arrives(part(0, 0, 10)), Ok(0));
@@ -933,7 +936,7 @@ mod tests {
         assert_eq!(take(&mut flow, Time::ZERO, &single(60)), Err(Refused::MustWait));
         assert!(!flow.is_waiting() && flow.is_unfinished());
         assert!(scan(&mut flow, 10, false).is_empty() && scan(&mut flow, 20, false).is_empty());
-        // It may come: from the first one on that is missing.
+        // After the release, packets from the first missing one on may come.
         assert_eq!(flow.release(), Some((1, 2)));
         assert_eq!(scan(&mut flow, 30, false).len(), 48);
         assert_eq!((take(&mut flow, Time::ZERO, &part(2)).map(|(msg, _)| msg), flow.base), (Ok(1), 4));
@@ -954,7 +957,7 @@ mod tests {
         assert_eq!(take(&mut flow, Time::from_us(9_000), &first), Ok((1, arrival)));
     }
 
-    /// What a peer that follows no rule can make this end keep, and how much of it.
+    /// Bounds of the state that a malicious peer can cause.
     #[test]
     fn what_a_peer_says_is_kept_within_bounds() {
         let mut flow = flow_with(&[]);
@@ -975,7 +978,7 @@ mod tests {
             let _ = flow.on_abort(n as u16, 10 + 2 * n, 1, TERMS);
         }
         assert_eq!(flow.open.as_ref().expect("open").aborted.len(), MOST_KEPT);
-        // Packets: the first of a message each, which is never whole.
+        // The first packet of a message each, which never completes.
         let mut flow = flow_with(&[]);
         for n in 0..100_000u64 {
             let first =

@@ -1,20 +1,20 @@
-//! The round-trip time in which the scan counts.
+//! Round-trip time from which the scan derives its periods.
 
 use pathweave_units::{Duration, Time};
 
-/// What was measured counts for so many idle round trips, and once more as long.
+/// Length of a measurement window in idle round trips. A measurement counts in its window and in the next one.
 const WINDOW_RTTS: u64 = 100;
 
-/// The longest round-trip time to any peer: of the idle network, or a longer one measured of late.
+/// Longest round-trip time to any peer: that of the idle network, or a longer one measured recently.
 ///
-/// Datagrams are not acknowledged (E4), so what can be measured is how long it takes from asking for a packet to its
-/// arrival, whether it was sent again or was merely late: it has all the queues in it that packets wait in.
+/// Datagrams are not acknowledged (E4). Measured is the time from the request for a packet to its arrival, as a
+/// retransmission or merely late. It includes all queues in which packets wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundTrip {
     idle: Duration,
-    /// The longest of the present window, and of the one before.
+    /// Longest measurement of the present window, and of the one before.
     longest: [Duration; 2],
-    /// When the present window ends.
+    /// End of the present window.
     ends: Time,
 }
 
@@ -23,17 +23,17 @@ impl RoundTrip {
         RoundTrip { idle, longest: [Duration::ZERO; 2], ends: Time::ZERO }
     }
 
-    /// A peer is so far away.
+    /// Raises the idle round trip for a new peer.
     pub(super) fn raise(&mut self, idle: Duration) {
         self.idle = self.idle.max(idle);
     }
 
-    /// That of the idle network.
+    /// Round-trip time of the idle network.
     pub(super) const fn idle(&self) -> Duration {
         self.idle
     }
 
-    /// Something took so long.
+    /// Records a measurement.
     pub(super) fn note(&mut self, now: Time, took: Duration) {
         self.longest = self.seen(now);
         if now >= self.ends {
@@ -42,7 +42,7 @@ impl RoundTrip {
         self.longest[0] = self.longest[0].max(took);
     }
 
-    /// The round-trip time as it is now.
+    /// Present round-trip time.
     pub(super) fn at(&self, now: Time) -> Duration {
         let [present, before] = self.seen(now);
         self.idle.max(present).max(before)
@@ -52,7 +52,7 @@ impl RoundTrip {
         self.idle * WINDOW_RTTS
     }
 
-    /// The longest of the window that `now` is in, and of the one before.
+    /// Longest measurement of the window that contains `now`, and of the one before.
     fn seen(&self, now: Time) -> [Duration; 2] {
         if now < self.ends {
             self.longest
@@ -80,7 +80,8 @@ mod tests {
             [200, 1_099, 2_099, 2_100].map(|at| rtt.at(Time::from_us(at))),
             [us(50), us(50), us(50), us(10)]
         );
-        // Less than idle is no news; a new window begins with the first that is.
+        // A measurement below the idle time changes nothing; a new window begins with the first one after the end of
+        // the last.
         rtt.note(Time::from_us(1_500), us(20));
         assert_eq!(
             [1_500, 2_499, 2_500, 3_500].map(|at| rtt.at(Time::from_us(at))),

@@ -1,4 +1,4 @@
-//! The sending half of a flow: what has been posted to one peer and is not done.
+//! Sending half of a flow: messages that were posted to one peer and are not done.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -10,30 +10,30 @@ use super::config::PeerId;
 use super::pace::Pace;
 use super::receive::RxFlow;
 
-/// Messages of a flow that may be outstanding: half of what a message number of 16 bits tells apart.
+/// Largest number of outstanding messages of a flow: half of the range of 16-bit message numbers.
 pub const MAX_RD_OUTSTANDING: u64 = 1 << 15;
-/// Packets of a flow that may be outstanding: half of what a PSN of 24 bits tells apart.
+/// Largest number of outstanding packets of a flow: half of the range of 24-bit PSNs.
 pub(super) const MAX_PACKETS: u64 = 1 << 23;
-/// No message has to wait.
+/// Value of `waits_from` while no message has to wait.
 const NONE_WAITS: u64 = u64::MAX;
 
-/// A message that is not done. Its work requests are all here: PSN `first_psn + i` is packet i.
+/// A message that is not done. Packet i has PSN `first_psn + i`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OutMessage {
     pub(super) first_psn: u64,
     pub(super) packets: u32,
-    /// The next packet to leave, of those not asked for again: all before it have left.
+    /// Index of the next new packet: all packets before it have left.
     pub(super) sent: u32,
-    /// Packets that have left at least once; more than `sent` where the peer was not ready for them.
+    /// Number of packets that have left at least once. Above `sent` if the peer was not ready for them.
     pub(super) reached: u32,
     pub(super) len: u64,
     pub(super) wr_id: u64,
     pub(super) retransmitted: u32,
-    /// The first packet asked for last time, and how often in a row it was that.
+    /// Highest index of a requested packet, and the number of requests for it.
     asked: u32,
     times: u16,
     pub(super) announced: bool,
-    /// It is among the messages that have packets to send.
+    /// True if the message is in the queue of messages with packets to send.
     pub(super) queued: bool,
     pub(super) done: bool,
 }
@@ -47,14 +47,14 @@ pub(super) struct Part {
 }
 
 impl OutMessage {
-    /// Its `index`th packet.
+    /// Packet `index` of the message.
     pub(super) fn part(&self, index: u32, capacity: u16) -> Part {
         let offset = u64::from(index) * u64::from(capacity);
         let len = (self.len - offset).min(u64::from(capacity)) as u16;
         Part { offset, len, multi: self.packets > 1 }
     }
 
-    /// Packet `index` is to be sent again; false if it was asked for too often.
+    /// Records a request for packet `index`. Returns false if it was requested too often.
     pub(super) fn ask(&mut self, index: u32, limit: u16) -> bool {
         if self.times > 0 && self.asked == index {
             self.times = self.times.saturating_add(1);
@@ -65,18 +65,18 @@ impl OutMessage {
     }
 }
 
-/// The sending half of a flow.
+/// Sending half of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct TxFlow {
     next_psn: u64,
     next_msg: u64,
-    /// The first message that the peer has no room for, which waits with all after it.
+    /// First message for which the peer has no room. It waits with all later ones.
     waits_from: u64,
-    /// Messages not done, and those done behind one that is not.
+    /// Messages that are not done, and later ones that are.
     outstanding: VecDeque<OutMessage>,
 }
 
-/// Why a flow takes no further message.
+/// Reason why a flow accepts no further message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Messages,
@@ -88,7 +88,7 @@ impl TxFlow {
         TxFlow { next_psn: 0, next_msg: 0, waits_from: NONE_WAITS, outstanding: VecDeque::new() }
     }
 
-    /// Appends a message; returns its number.
+    /// Appends a message and returns its number.
     pub(super) fn post(&mut self, wr_id: u64, len: u64, capacity: u16) -> Result<u64, Full> {
         if self.outstanding.len() as u64 >= MAX_RD_OUTSTANDING {
             return Err(Full::Messages);
@@ -100,7 +100,7 @@ impl TxFlow {
             return Err(Full::Packets);
         }
         if self.outstanding.capacity() == 0 {
-            // Most flows of an all-to-all have one message in their life.
+            // Most flows of an all-to-all have a single message.
             self.outstanding = VecDeque::with_capacity(1);
         }
         self.outstanding.push_back(OutMessage {
@@ -126,13 +126,13 @@ impl TxFlow {
         self.next_msg - self.outstanding.len() as u64
     }
 
-    /// The message of this number, unless it is done.
+    /// Message of this number, unless it is done.
     pub(super) fn message(&mut self, msg: u64) -> Option<&mut OutMessage> {
         let index = msg.checked_sub(self.first_msg())?;
         self.outstanding.get_mut(usize::try_from(index).ok()?).filter(|message| !message.done)
     }
 
-    /// The message a packet belongs to, with its number, unless it is done.
+    /// Message that contains a packet, with its number, unless it is done.
     pub(super) fn of_psn(&mut self, psn: u64) -> Option<(u64, &mut OutMessage)> {
         let index = self.outstanding.partition_point(|m| m.first_psn + u64::from(m.packets) <= psn);
         let msg = self.first_msg() + index as u64;
@@ -140,7 +140,7 @@ impl TxFlow {
         (!message.done && message.first_psn <= psn).then_some((msg, message))
     }
 
-    /// Takes a message out, if it is there.
+    /// Marks a message done and returns it, if it is outstanding.
     pub(super) fn finish(&mut self, first_psn: u64) -> Option<(u64, OutMessage)> {
         let (msg, message) = self.of_psn(first_psn)?;
         if message.first_psn != first_psn {
@@ -157,19 +157,19 @@ impl TxFlow {
         Some((msg, copy))
     }
 
-    /// PSNs of what is outstanding: the first, and one more than the last.
+    /// PSNs of the outstanding messages: the first, and one more than the last.
     pub(super) fn psns(&self) -> (u64, u64) {
         (self.outstanding.front().map_or(self.next_psn, |message| message.first_psn), self.next_psn)
     }
 
-    /// Whether the peer has room for a message, as far as it has said.
+    /// Returns true if the peer has room for a message, as far as it has reported.
     #[inline]
     pub(super) fn may_send(&self, msg: u64) -> bool {
         msg < self.waits_from
     }
 
-    /// The peer has no room for the message that begins there: it waits, and all after it. False if that was known, or
-    /// there is no such message.
+    /// Makes the message that begins at `first_psn` wait with all later ones, because the peer has no room. Returns
+    /// false if that was known, or there is no such message.
     pub(super) fn wait(&mut self, first_psn: u64) -> bool {
         let found = self.of_psn(first_psn).filter(|(_, message)| message.first_psn == first_psn);
         let Some(msg) = found.map(|(msg, _)| msg).filter(|&msg| msg < self.waits_from) else { return false };
@@ -177,8 +177,8 @@ impl TxFlow {
         true
     }
 
-    /// The message that waits first may come. What was sent from `from_psn` on is sent again; `queue` is told of every
-    /// message that has packets to send and is not queued. False if another one waits first, or none.
+    /// Releases the first waiting message. Packets from `from_psn` on are sent again. `queue` is called for every
+    /// message with packets to send that is not queued. Returns false if `msg_id` is not the first waiting message.
     pub(super) fn go_on(&mut self, msg_id: u16, from_psn: u64, mut queue: impl FnMut(u64)) -> bool {
         if self.waits_from == NONE_WAITS || self.waits_from as u16 != msg_id {
             return false;
@@ -197,7 +197,8 @@ impl TxFlow {
         true
     }
 
-    /// Messages from number `from` on that have left whole or wait, of `most` that are looked at; and where to go on.
+    /// Messages from number `from` on that have left completely or wait, among the next `most` ones; and the number
+    /// to continue with.
     pub(super) fn unanswered(&self, from: u64, most: usize) -> (impl Iterator<Item = u64>, u64) {
         let first = self.first_msg();
         let from = if (first..self.next_msg).contains(&from) { from } else { first };
@@ -222,13 +223,13 @@ impl TxFlow {
     }
 }
 
-/// A flow as one queue pair sees it: the peer, what goes there, what comes from there.
+/// A flow of one queue pair: the peer, and the sending and receiving halves.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) peer: PeerId,
     pub(super) tx: TxFlow,
     pub(super) rx: RxFlow,
-    /// Where destinations have rates of their own.
+    /// Rate control, if destinations have their own rates.
     pub(super) pace: Option<Box<Pace>>,
 }
 
@@ -264,7 +265,7 @@ mod tests {
         for len in [1_000, 9_000, 1] {
             flow.post(len, len, 4_000).expect("room");
         }
-        // PSN 0; 1, 2, 3; 4.
+        // PSNs 0; 1, 2, 3; 4.
         assert_eq!(flow.of_psn(3).map(|(msg, m)| (msg, m.wr_id)), Some((1, 9_000)));
         assert!(flow.of_psn(5).is_none() && flow.finish(2).is_none());
         assert_eq!(flow.finish(1).map(|(msg, m)| (msg, m.wr_id)), Some((1, 9_000)));
@@ -282,7 +283,7 @@ mod tests {
             flow.post(0, 1, 4_000).expect("room");
         }
         assert_eq!(flow.post(0, 1, 4_000), Err(Full::Messages));
-        // One done in the middle does not help: its number still lies between the others'.
+        // A message done in the middle does not help: its number still lies between those of the others.
         assert!(flow.finish(7).is_some());
         assert_eq!(flow.post(0, 1, 4_000), Err(Full::Messages));
         assert!(flow.finish(0).is_some());
@@ -299,7 +300,7 @@ mod tests {
         for len in [1_000, 3_000, 2_000, 1_000] {
             flow.post(len, len, 1_000).expect("room");
         }
-        // PSN 0; 1, 2, 3; 4, 5; 6. All have left but the last.
+        // PSNs 0; 1, 2, 3; 4, 5; 6. All have left except the last.
         for msg in 0..3 {
             let message = flow.message(msg).expect("posted");
             message.sent = message.packets;

@@ -1,20 +1,20 @@
-//! What datagram queue pairs say to each other on the reliable side channel.
+//! Messages of datagram queue pairs on the reliable side channel.
 
 use alloc::vec::Vec;
 
 use pathweave_wire::{MAX_NACK_RUNS, PsnRun, Side};
 
-/// A message of the side channel. The driver carries it, whole, once and in order, to the host it is for.
+/// A message of the side channel. The driver delivers it to its host, complete, once and in order.
 pub type SideMessage = Side<Vec<PsnRun>>;
 
-/// PSNs that are missing, put together into runs as they are named in ascending order.
+/// Missing PSNs, collected in ascending order as runs.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     pub(super) runs: Vec<PsnRun>,
 }
 
 impl Missing {
-    /// Room for one more, which may need a run of its own.
+    /// Returns true if one more PSN fits, which may need a run of its own.
     pub(super) fn has_room(&self) -> bool {
         self.runs.len() < MAX_NACK_RUNS
     }

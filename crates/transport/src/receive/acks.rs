@@ -1,4 +1,4 @@
-//! When to acknowledge, and with what.
+//! Timing and contents of acknowledgements.
 
 use alloc::boxed::Box;
 
@@ -8,53 +8,54 @@ use pathweave_wire::{Ack, Notices};
 
 use crate::recovery::Receiver;
 
-/// PSNs that the bitmap of an acknowledgement covers.
+/// Number of PSNs that the bitmap of an acknowledgement covers.
 const REACH: u64 = 64;
 
-/// What has arrived since the last acknowledgement.
+/// Arrivals since the last acknowledgement.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct AckState {
     every_packets: u16,
     packets: u16,
     marked: u16,
-    /// What acknowledgements say of notices.
+    /// Permission for notices that acknowledgements carry.
     pub(crate) notices: Notices,
-    /// From the lowest PSN that must be told to that of `held`, less than [`REACH`].
+    /// Distance from the lowest PSN that must be reported to the PSN of `held`; less than [`REACH`].
     span: u8,
     max_delay: Duration,
-    /// When the acknowledgement held back must leave; [`Time::MAX`] where there is none.
+    /// Time at which the delayed acknowledgement must leave, or [`Time::MAX`] if there is none.
     due: Time,
-    /// What it answers: of the packets noted, that with the highest PSN, since the bitmap looks back from it.
+    /// Trigger of the delayed acknowledgement: of the packets recorded, the one with the highest PSN, from which the
+    /// bitmap looks back.
     held: Trigger,
-    /// Where bytes count instead of packets.
+    /// State if bytes count instead of packets.
     by_bytes: Option<Box<ByBytes>>,
 }
 
-/// Acknowledgements by bytes.
+/// State of acknowledgement by bytes.
 #[derive(Debug)]
 struct ByBytes {
     every_bytes: u64,
-    /// New since the last acknowledgement.
+    /// New bytes since the last acknowledgement.
     bytes: u64,
-    /// None has been sent yet.
+    /// True until the first acknowledgement is sent.
     is_first: bool,
-    /// The sender has asked with a packet ahead of the gap there is.
+    /// True if a packet ahead of the present gap has requested an acknowledgement.
     asked_ahead: bool,
 }
 
-/// What of a new packet decides when it is acknowledged, where bytes count.
+/// Properties of a new packet that decide when it is acknowledged, if bytes count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct New {
     pub(crate) wire_bytes: u32,
     pub(crate) marked: bool,
-    /// The sender asks for an acknowledgement, or has sent it again.
+    /// True if the sender requests an acknowledgement, or the packet ends its message or is a retransmission.
     pub(crate) asks: bool,
-    /// Packets behind it are missing no more; or there is a gap still.
+    /// True if packets are held ahead of a gap after this one was accepted.
     pub(crate) has_gap: bool,
 }
 
-/// The packet an acknowledgement answers.
+/// Packet that an acknowledgement answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trigger {
     pub(crate) psn: u64,
@@ -80,23 +81,23 @@ impl AckState {
         }
     }
 
-    /// When the acknowledgement held back must leave.
+    /// Time at which the delayed acknowledgement must leave.
     pub(crate) fn due(&self) -> Option<Time> {
         (self.due != Time::MAX).then_some(self.due)
     }
 
-    /// No acknowledgement is held back any more.
+    /// Drops the delayed acknowledgement.
     pub(crate) fn forget(&mut self) {
         self.due = Time::MAX;
     }
 
-    /// Whether bytes count, so that new packets want [`AckState::note_new`].
+    /// Returns true if bytes count, so that new packets need [`AckState::note_new`].
     #[inline]
     pub(crate) fn counts_bytes(&self) -> bool {
         self.by_bytes.is_some()
     }
 
-    /// Takes note of a new packet where bytes count. Whether it is to be acknowledged at once.
+    /// Records a new packet if bytes count. Returns true if it must be acknowledged at once.
     pub(crate) fn note_new(&mut self, new: New) -> bool {
         let Some(by) = &mut self.by_bytes else { return false };
         by.bytes += u64::from(new.wire_bytes);
@@ -105,8 +106,8 @@ impl AckState {
         new.marked || new.asks || gap_closed || by.is_first || by.bytes >= by.every_bytes
     }
 
-    /// Whether one acknowledgement can tell of this packet and of all that are held. What is in order it tells by its
-    /// cumulative number, the others by a bitmap.
+    /// Returns true if one acknowledgement can report this packet and all that are delayed: packets in order by its
+    /// cumulative number, the others by the bitmap.
     #[inline]
     pub(crate) fn can_tell(&self, psn: u64, receiver: &Receiver) -> bool {
         if self.packets == 0 {
@@ -117,15 +118,16 @@ impl AckState {
             return true;
         }
         if psn < expected {
-            // It is named by its distance from the one held.
+            // An acknowledgement names it by its distance from the delayed one.
             return held - psn < REACH;
         }
         let lowest = psn.min(held.saturating_sub(u64::from(self.span)).max(expected));
         psn.max(held) - lowest < REACH
     }
 
-    /// Takes note of a packet that was accepted or had been before. True if enough have come to be acknowledged, where packets
-    /// count. If not, and if nothing else asks for an acknowledgement at once, it must be [held](AckState::hold).
+    /// Records a packet that was accepted, now or before. Returns true if enough packets have arrived for an
+    /// acknowledgement, if packets count. Otherwise, unless an acknowledgement is due at once for another reason, the
+    /// caller must [hold](AckState::hold) it.
     #[inline]
     pub(crate) fn note(&mut self, ce: bool) -> bool {
         self.packets = self.packets.saturating_add(1);
@@ -133,10 +135,10 @@ impl AckState {
         self.packets >= self.every_packets && self.by_bytes.is_none()
     }
 
-    /// Holds back the acknowledgement; says until when at the latest.
+    /// Delays the acknowledgement. Returns the latest time at which it must leave.
     pub(crate) fn hold(&mut self, trigger: Trigger) -> Time {
         let others = self.packets > 1;
-        // What lies further back has arrived in order, or one acknowledgement could not tell of it.
+        // Packets further back have arrived in order, or one acknowledgement could not report them.
         let reach = |distance: u64| distance.min(REACH - 1) as u8;
         if others && self.held.psn > trigger.psn {
             self.span = self.span.max(reach(self.held.psn - trigger.psn));
@@ -149,8 +151,9 @@ impl AckState {
         self.due
     }
 
-    /// The acknowledgement of all that was noted, `trigger` last of all, and its path. It answers `trigger`; its bitmap looks
-    /// back from what is held if only that shows it. Starts over.
+    /// Returns the acknowledgement of all recorded packets, with its path, and resets the state. `trigger` is the
+    /// latest packet recorded, which the acknowledgement answers. Its bitmap looks back from the delayed packet if
+    /// only that shows it.
     #[inline]
     pub(crate) fn take(&mut self, trigger: Trigger, receiver: &Receiver) -> (Ack, PathId) {
         let is_ahead =
@@ -169,7 +172,7 @@ impl AckState {
             notices: self.notices,
         };
         if self.packets > 1 {
-            // Those before this one were held.
+            // Earlier packets were delayed.
             self.due = Time::MAX;
         }
         (self.packets, self.marked) = (0, 0);
@@ -179,7 +182,7 @@ impl AckState {
         (ack, trigger.path)
     }
 
-    /// The same for the acknowledgement held back.
+    /// Returns the delayed acknowledgement.
     pub(crate) fn take_held(&mut self, receiver: &Receiver) -> (Ack, PathId) {
         let ack = self.take(self.held, receiver);
         self.due = Time::MAX;
@@ -221,7 +224,8 @@ mod tests {
         assert_eq!(acks.due(), None);
     }
 
-    /// 16,384 bytes are four packets of 4,150, by which time 16,600 have come; the first packet is answered by itself.
+    /// 16,384 bytes are reached by four packets of 4,150, which are 16,600. The first packet is acknowledged
+    /// separately.
     #[test]
     fn by_bytes_every_fourth_packet_and_what_cannot_wait() {
         let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
@@ -247,14 +251,15 @@ mod tests {
         };
         assert_eq!([0, 1, 2, 3, 4].map(|psn| arrives(psn, false, false)), [true, false, false, false, true]);
         assert!(arrives(5, true, false) && arrives(6, false, true) && !arrives(7, false, false));
-        // Asked with 10, ahead of 8 and 9: answered at once, and again when the gap ends.
+        // Packet 10 requests an acknowledgement ahead of 8 and 9: it is answered at once, and again when the gap
+        // ends.
         assert!(arrives(10, false, true) && !arrives(8, false, false) && arrives(9, false, false));
-        // Nobody has asked.
+        // No packet has requested one.
         assert!(!arrives(12, false, false) && !arrives(11, false, false));
     }
 
-    /// The bitmap looks back from the packet that is answered, so that must be the highest of those out of order; and
-    /// what would not fit in is told before.
+    /// The bitmap looks back from the acknowledged packet, so that must be the highest one out of order. Packets that
+    /// would not fit into the bitmap are acknowledged before.
     #[test]
     fn an_acknowledgement_tells_of_every_packet_it_was_held_for() {
         let recovery = Recovery::SelectiveRepeat {
@@ -283,17 +288,18 @@ mod tests {
         }
         let (ack, _) = acks.take(at(81), &receiver);
         assert_eq!((ack.psn, ack.trigger(), ack.sack & 0xfff), (90, 81, 0b1110_0000_0001));
-        // What has arrived in order meanwhile needs no bitmap.
+        // Packets that have arrived in order meanwhile need no bitmap.
         receiver.accept(91);
         assert!(!acks.note(false));
         acks.hold(at(91));
         (0..66).filter(|&psn| psn != 66).for_each(|psn| receiver.accept(psn));
-        // It can name a trigger within the reach of its bitmap: 91 - 63.
+        // A trigger must lie within the reach of the bitmap: 91 - 63.
         assert_eq!(receiver.expected(), 67);
         assert_eq!([27, 28].map(|psn| acks.can_tell(psn, &receiver)), [false, true]);
     }
 
-    /// 12 is held, unmarked, when 11 comes late and marked: stamps, path and mark are those of 11, and the bitmap tells of 12.
+    /// Packet 12 is delayed, unmarked, when 11 arrives late and marked. Stamps, path and mark are those of 11, and
+    /// the bitmap reports 12.
     #[test]
     fn the_packet_that_causes_an_acknowledgement_is_named_though_another_is_ahead() {
         let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
@@ -320,10 +326,10 @@ mod tests {
                 None
             }
         };
-        // The first is answered by itself.
+        // The first packet is acknowledged separately.
         assert!(arrives(0, false).is_some() && arrives(12, false).is_none());
         let (ack, path) = arrives(11, true).expect("it was marked");
-        // 12, 11, and 0 twelve back.
+        // Packets 12 and 11, and 0 twelve back.
         assert_eq!((ack.cumulative, ack.psn, ack.back, ack.sack), (1, 12, 1, 0b1_0000_0000_0011));
         assert_eq!((ack.packets, ack.marked, ack.trigger(), path), (2, 1, 11, PathId(11)));
         assert_eq!((ack.echo_sent_at, ack.received_at), (Time::from_ns(11), Time::from_us(11)));

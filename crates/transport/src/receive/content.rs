@@ -1,4 +1,4 @@
-//! Is a data packet sound, may it do what it asks for, and where does its payload go?
+//! Checks of a data packet: consistency, permission, and the position of its payload.
 
 use pathweave_wire::{Data, Operation};
 
@@ -10,20 +10,20 @@ use crate::send::message::read_len;
 use crate::transmit::Placement;
 use crate::work::MAX_MESSAGE_BYTES;
 
-/// Why a packet the loss recovery would take is not taken.
+/// Reason why a packet is not accepted that loss recovery would accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Objection {
-    /// Its fields contradict each other or what is known of the stream.
+    /// The fields contradict each other or the state of the stream.
     Malformed,
     /// No receive is posted, or too many READs are being answered.
     NotReady,
-    /// Key, bounds or access.
+    /// Key, bounds or access are wrong.
     Access,
     /// The message does not fit the receive.
     Length,
 }
 
-/// Judges a packet and finds the place of its payload. Changes nothing.
+/// Checks a packet and returns the position for its payload. Changes nothing.
 #[inline]
 pub(crate) fn examine(
     data: &Data,
@@ -34,14 +34,15 @@ pub(crate) fn examine(
     memory: &mut Memory,
 ) -> Result<Option<Placement>, Objection> {
     let end = u64::from(data.offset) + u64::from(data.len);
-    // Only the last packet of a message is not full.
+    // Only the last packet of a message may be short.
     if data.len > mtu_payload || (!data.last && data.len != mtu_payload) || end > MAX_MESSAGE_BYTES {
         return Err(Objection::Malformed);
     }
     let place = |buffer, offset| (data.len > 0).then_some(Placement { buffer, offset, len: data.len });
     match data.op {
         Operation::Write | Operation::WriteImm => {
-            // All of the message with each packet, whichever comes first: nothing lands of what does not fit.
+            // Each packet checks the range of the whole message, because any packet may arrive first. No byte is
+            // written of a message that does not fit.
             let whole = data.message_bytes();
             if !data.last && end >= whole || whole > MAX_MESSAGE_BYTES {
                 return Err(Objection::Malformed);

@@ -1,14 +1,15 @@
-//! Which packets make which message. A packet says where in its message it is, and its PSN says where in the stream; the
-//! last packet of a message says how long it is. Only the other end vouches for that, so a message counts as whole
-//! only if every packet between its first PSN and its last was one of its own, in its place:
+//! Assignment of packets to messages. A packet carries its offset in its message, its PSN gives the position in the
+//! stream, and the last packet of a message determines the length. All of that comes from the peer alone. A message
+//! therefore counts as complete only if every packet between its first PSN and its last belonged to it and had the
+//! right offset:
 //!
-//! - A packet's offset is what the packets before it in its message hold, all of them full. So each implies the PSN of its
-//!   message's first packet.
-//! - All packets of a message imply the same one, and want the same to be done with them.
-//! - The first packet of a message comes right behind the last one of the message before.
+//! - The offset of a packet equals the bytes of the packets before it in its message, all of them full. So each
+//!   packet implies the PSN of its message's first packet.
+//! - All packets of a message imply the same first PSN, and have the same purpose and target.
+//! - The first packet of a message directly follows the last one of the previous message.
 //!
-//! Of the message in progress that costs an in-order packet a multiplication and two comparisons. Of messages from which
-//! packets have arrived ahead of a gap there is an entry each, no more than there are such packets.
+//! For the message in progress this costs a packet in order one multiplication and two comparisons. Messages with
+//! packets ahead of a gap have one entry each, so there are no more entries than such packets.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,7 +19,7 @@ use pathweave_wire::{Data, Operation};
 use super::ReceiveStream;
 use crate::config::ReceiveMode;
 
-/// What the packets of a message are for. With or without an immediate value, which only the last one brings.
+/// Purpose of the packets of a message, without regard to an immediate, which only the last packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Send,
@@ -39,7 +40,7 @@ impl Purpose {
     }
 }
 
-/// Where the bytes of a message go: a receive, by its index; memory, by key and address; a READ, by its number.
+/// Destination of a message: a receive, by its index; memory, by key and address; or a READ, by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     address: u64,
@@ -58,28 +59,28 @@ impl Target {
     }
 }
 
-/// A message from which packets have arrived ahead of a gap.
+/// A message with packets that have arrived ahead of a gap.
 #[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     msn: u32,
-    /// PSN of its first packet, as all that have arrived imply.
+    /// PSN of its first packet, as implied by all packets that have arrived.
     first: u64,
-    /// The highest PSN of those that arrived ahead of a gap.
+    /// Highest PSN that arrived ahead of a gap.
     highest: u64,
     purpose: Purpose,
     target: Target,
-    /// Its last packet, if that is among them.
+    /// Last packet of the message, if it has arrived ahead of a gap.
     end: Option<Data>,
 }
 
-/// By number.
+/// Messages ahead, by number.
 pub(crate) type AheadMessages = VecDeque<Ahead>;
 
-/// How far into its message a packet is, in packets; `None` where its offset is not that of any.
+/// Index of a packet in its message, or `None` if its offset is not that of any packet.
 #[inline]
 fn packets_before(data: &Data, mtu_payload: u16) -> Option<u64> {
     if data.op == Operation::ReadRequest {
-        // It is one packet, whose offset has another meaning.
+        // A READ request is a single packet, whose offset has another meaning.
         return Some(0);
     }
     let mtu_payload = u32::from(mtu_payload);
@@ -87,14 +88,14 @@ fn packets_before(data: &Data, mtu_payload: u16) -> Option<u64> {
 }
 
 impl ReceiveStream {
-    /// Whether a packet that loss recovery would take goes together with what is known of the stream of messages.
+    /// Returns true if a packet that loss recovery would accept is consistent with the known messages.
     #[inline]
     pub(crate) fn fits(&self, data: &Data, mtu_payload: u16) -> bool {
         if data.msn != self.next_msn {
-            // The next packet expected is of the message in progress, or that would have a hole.
+            // The next expected packet belongs to the message in progress, or that would have a hole.
             return data.psn != self.recovery.expected() && self.fits_ahead(data, mtu_payload);
         }
-        // A message has at most 2^24 packets.
+        // A message has at most 2^24 packets, so 32 bits are enough.
         let before = (data.psn as u32).wrapping_sub(self.first_psn);
         let offset = u64::from(before) * u64::from(mtu_payload);
         let in_place = offset == u64::from(data.offset) || (data.op == Operation::ReadRequest && before == 0);
@@ -103,11 +104,11 @@ impl ReceiveStream {
             && self.ahead.as_ref().is_none_or(|ahead| goes_between(data, ahead))
     }
 
-    /// Whether a packet of the message in progress is for what the others are for.
+    /// Returns true if a packet of the message in progress has the purpose and target of the others.
     #[inline]
     fn is_for_the_same(&self, data: &Data) -> bool {
         let purpose = Purpose::of(data);
-        // Receives are consumed in their order, so it is known which one is filled before any packet comes.
+        // Receives are consumed in order, so the receive is known before any packet arrives.
         let target = match purpose {
             Purpose::Send => self.mode == ReceiveMode::Discard || data.receive_index == self.receives_done,
             Purpose::Write | Purpose::ReadResponse => {
@@ -118,13 +119,13 @@ impl ReceiveStream {
         target && self.purpose.is_none_or(|known| known == purpose)
     }
 
-    /// The same for a packet of a message whose turn has not come.
+    /// Equals [`fits`](Self::fits) for a packet of a later message than the one in progress.
     #[cold]
     fn fits_ahead(&self, data: &Data, mtu_payload: u16) -> bool {
         let later = data.msn.wrapping_sub(self.next_msn);
         let Some(before) = packets_before(data, mtu_payload) else { return false };
         let Some(first) = data.psn.checked_sub(before) else { return false };
-        // What is missing is a packet at least of the message in progress and of each before this one.
+        // At least one packet is missing of the message in progress and of each later one before this.
         if later >= 1 << 31 || first < self.recovery.expected() + u64::from(later) {
             return false;
         }
@@ -139,7 +140,7 @@ impl ReceiveStream {
             && goes_between(data, ahead)
     }
 
-    /// A packet has been taken in order, of the message in progress.
+    /// Records a packet of the message in progress that was accepted in order.
     #[inline]
     pub(crate) fn took_in_order(&mut self, data: &Data) {
         if self.purpose.is_none() {
@@ -155,7 +156,7 @@ impl ReceiveStream {
         }
     }
 
-    /// A packet has been taken ahead of a gap.
+    /// Records a packet that was accepted ahead of a gap.
     #[cold]
     pub(crate) fn took_ahead(&mut self, data: &Data, mtu_payload: u16) {
         if data.msn == self.next_msn {
@@ -184,9 +185,9 @@ impl ReceiveStream {
         }
     }
 
-    /// The message in progress is delivered; `end` was its last packet. False if the next one, of which packets have
-    /// arrived, does not begin right behind it or is for something else than comes next: what was taken for it then was
-    /// not what it should have been.
+    /// Moves on after the message in progress was delivered; `end` was its last packet. Returns false if packets of
+    /// the next message have arrived, and it does not begin directly behind `end` or does not use the next receive.
+    /// These packets should not have been accepted.
     #[inline]
     pub(crate) fn next_message(&mut self, end: &Data) -> bool {
         self.next_msn = self.next_msn.wrapping_add(1);
@@ -214,15 +215,15 @@ impl ReceiveStream {
         first == end.psn + 1 && (purpose != Purpose::Send || next_receive)
     }
 
-    /// The end of the message in progress, if the packets in order have passed it.
+    /// End of the message in progress, if the packets in order have passed it.
     pub(crate) fn passed_end(&self) -> Option<Data> {
         let message = self.ahead.as_ref()?.front().filter(|message| message.msn == self.next_msn)?;
         message.end.filter(|end| end.psn < self.recovery.expected())
     }
 }
 
-/// Whether a message, `later` than the one in progress by so many and beginning at `first`, comes behind all that is known
-/// of those before it.
+/// Returns true if a message is consistent with all known ones before it. It is the `later`-th one after the message
+/// in progress, and begins at `first`.
 fn follows(later: u32, first: u64, next_msn: u32, ahead: &AheadMessages) -> bool {
     let before = ahead.iter().rev().find(|message| message.msn.wrapping_sub(next_msn) < later);
     before.is_none_or(|message| match &message.end {
@@ -231,8 +232,8 @@ fn follows(later: u32, first: u64, next_msn: u32, ahead: &AheadMessages) -> bool
     })
 }
 
-/// Whether a packet comes before those of later messages, and its message has no end before it; and if it is an end, no
-/// packet behind it and no other end.
+/// Returns true if a packet lies before those of later messages, and before the end of its own. If it is an end, no
+/// packet of its message may lie behind it, and no other end may be known.
 fn goes_between(data: &Data, ahead: &AheadMessages) -> bool {
     let mut own = true;
     let mut next = None;
@@ -253,5 +254,5 @@ fn goes_between(data: &Data, ahead: &AheadMessages) -> bool {
     })
 }
 
-/// What is kept of messages ahead; allocated while there are any.
+/// Messages ahead; allocated while there are any.
 pub(crate) type Kept = Option<Box<AheadMessages>>;

@@ -1,5 +1,4 @@
-//! The receiving direction of a queue pair: which packets have arrived, where their payload goes, which
-//! messages are whole.
+//! Receiving direction of a queue pair: arrived packets, positions of their payload, complete messages.
 
 pub(crate) mod acks;
 pub(crate) mod content;
@@ -21,55 +20,56 @@ use acks::AckState;
 use messages::{Kept, Purpose, Target};
 use reorder::Reorder;
 
-/// The receiving direction of a queue pair.
+/// Receiving direction of a queue pair.
 // In the order of use; see `Qp`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ReceiveStream {
-    /// Number of the next message to be delivered.
+    /// Number (MSN) of the next message to be delivered.
     pub(crate) next_msn: u32,
-    /// Index of the first of the receives posted: receives consumed so far.
+    /// Index of the first posted receive, which equals the number of receives consumed so far.
     pub(crate) receives_done: u32,
-    /// PSN of the first packet of the message in progress, its low 32 bits.
+    /// Low 32 bits of the PSN of the first packet of the message in progress.
     first_psn: u32,
-    /// What the message in progress is, once a packet of it has arrived.
+    /// Purpose of the message in progress, once a packet of it has arrived.
     purpose: Option<Purpose>,
     pub(crate) mode: ReceiveMode,
-    /// Whose memory regions the other end reaches.
+    /// Domain whose memory regions the peer reaches.
     pub(crate) domain: Domain,
     pub(crate) recovery: Receiver,
     /// Highest PSN that has arrived, plus 1.
     pub(crate) highest: u64,
     pub(crate) acks: AckState,
-    /// What it makes of gaps, where it says anything about them.
+    /// Judgement of gaps, if this end reports them.
     pub(crate) reorder: Option<Box<Reorder>>,
     pub(crate) cnp: CnpPolicy,
-    /// When the next congestion notification may be made.
+    /// Earliest time of the next congestion notification.
     pub(crate) next_cnp: Time,
-    /// Messages that cannot be delivered yet, of which packets have overtaken others.
+    /// Messages that cannot be delivered yet, with packets that have overtaken others.
     ahead: Kept,
-    /// Where the message in progress goes, of WRITEs and answers to READs.
+    /// Destination of the message in progress, for WRITEs and READ responses.
     target: Target,
-    /// READ requests taken whose answers are not yet acknowledged, and how many there may be.
+    /// Number of accepted READ requests whose responses are not yet acknowledged, and its limit.
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
-    /// Allocated by those who have any of it.
+    /// Allocated when first needed.
     pub(crate) promised: Option<Box<Promised>>,
 }
 
-/// What a queue pair has promised the other end.
+/// Obligations of a queue pair to its peer.
 #[derive(Debug, Default)]
 pub(crate) struct Promised {
-    /// Receives posted and not consumed.
+    /// Receives that are posted and not consumed.
     pub(crate) receives: VecDeque<RecvRequest>,
-    /// For each answer under way: the PSN of this end's stream behind it, and the key of the region it reads.
+    /// For each READ response in progress: the PSN behind it in this end's stream, and the key of the region that it
+    /// reads.
     pub(crate) answers: VecDeque<(u64, u64)>,
     /// Keys that were refused to packets ahead of a gap.
     pub(crate) refused: RefusedKeys,
 }
 
-/// Keys that were refused. What is ahead of a gap is not told so, or the messages before it would not complete; but who
-/// leaves a gap must not be able to try one key after the other, and see which of them is acknowledged.
+/// Count of refused keys. A refusal ahead of a gap is not reported, or the messages before it would not complete. But
+/// a peer that leaves a gap must not be able to try one key after the other and see which one is acknowledged.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedKeys {
     latest: u64,
@@ -77,10 +77,10 @@ pub(crate) struct RefusedKeys {
 }
 
 impl RefusedKeys {
-    /// More than a peer has that means well.
+    /// More keys than a benign peer gets wrong.
     const MOST: u8 = 4;
 
-    /// Another packet was refused for its key, or what it does with it. True if there were too many keys.
+    /// Records that a packet was refused for its key or its use of the key. Returns true if there were too many keys.
     pub(crate) fn note(&mut self, rkey: u64) -> bool {
         if self.number == 0 || self.latest != rkey {
             self.latest = rkey;
@@ -125,19 +125,21 @@ impl ReceiveStream {
         }
     }
 
-    /// Whether a packet that was just taken must be acknowledged at once although fewer have come than make an
-    /// acknowledgement; `expected` was so before it. Packets out of order are no reason by themselves: where several paths
-    /// are used they are the rule, and the bitmap tells of them as well a few packets later (so the reordering threshold
-    /// of QUIC's acknowledgement frequency, draft-ietf-quic-ack-frequency). What the sender waits for is:
+    /// Returns true if an accepted packet must be acknowledged at once although too few packets have arrived for an
+    /// acknowledgement. `expected` is its value before the packet.
     ///
-    /// - the proof that the first missing packet is lost, which is the packet so many behind it as the sender lets
-    ///   overtake;
-    /// - the arrival of what it has sent again while there is a gap, as the gap keeps its window from moving;
-    /// - the end of a gap that makes a message whole, whose end was acknowledged when it was of no use yet;
-    /// - the end of a gap that had half of the window behind it, as the sender may have come to its end.
+    /// Packets out of order are no reason by themselves: with several paths they are normal, and the bitmap reports
+    /// them as well a few packets later (as with the reordering threshold of QUIC's acknowledgement frequency,
+    /// draft-ietf-quic-ack-frequency). The sender waits for:
     ///
-    /// The end of a message and a duplicate are acknowledged at once in any case; go-back-N refuses what is out of order
-    /// with a NACK.
+    /// - the proof that the first missing packet is lost, which is the packet at the sender's reordering limit behind
+    ///   it;
+    /// - the arrival of a retransmission while there is a gap, because the gap keeps the sender's window from moving;
+    /// - the end of a gap that completes a message, whose last packet was acknowledged too early to be of use;
+    /// - the end of a gap with at least half a window behind it, because the sender may have exhausted its window.
+    ///
+    /// The end of a message and a duplicate are acknowledged at once in any case. Go-back-N refuses packets out of
+    /// order with a NACK.
     #[inline]
     pub(crate) fn cannot_wait(&self, data: &Data, expected: u64) -> bool {
         let now_expected = self.recovery.expected();
@@ -152,7 +154,7 @@ impl ReceiveStream {
         data.retransmit || makes_whole || passed * 2 >= self.recovery.window()
     }
 
-    /// The receive a message of this index consumes, if one is posted; `Err` if it was consumed before.
+    /// Receive that a message of this index consumes, if one is posted. `Err` if it was consumed before.
     #[inline]
     pub(crate) fn receive(&self, index: u32) -> Result<Option<&RecvRequest>, Consumed> {
         let ahead = index.wrapping_sub(self.receives_done);
@@ -162,27 +164,27 @@ impl ReceiveStream {
         Ok(self.promised.as_ref().and_then(|promised| promised.receives.get(ahead as usize)))
     }
 
-    /// What is promised, to promise more.
+    /// Returns the obligations for additions, and allocates them if necessary.
     pub(crate) fn promise(&mut self) -> &mut Promised {
         self.promised.get_or_insert_default()
     }
 
-    /// What is promised, if there ever was anything.
+    /// Returns the obligations, if there ever were any.
     pub(crate) fn promised(&mut self) -> Option<&mut Promised> {
         self.promised.as_deref_mut()
     }
 
-    /// How many answers are under way.
+    /// Number of READ responses in progress.
     pub(crate) fn answers(&self) -> usize {
         self.promised.as_ref().map_or(0, |promised| promised.answers.len())
     }
 
-    /// Nothing more will be delivered.
+    /// Drops all messages ahead: nothing more will be delivered.
     pub(crate) fn forget_messages(&mut self) {
         self.ahead = None;
     }
 }
 
-/// The receive was consumed by another message.
+/// Error: another message has consumed the receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Consumed;

@@ -1,5 +1,5 @@
-//! What the receiver makes of packets that arrive ahead of a gap: lost ones before them, or late ones that a notice has
-//! announced (DLBF, section III-D).
+//! Judgement of packets that arrive ahead of a gap: earlier ones are lost, or late as a notice has announced (DLBF,
+//! section III-D).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -11,40 +11,41 @@ use pathweave_wire::Notices;
 
 use crate::recovery::Receiver;
 
-/// Notices remembered at a time. A sender makes one a change of path, and those of a round trip have the same packets
-/// in flight; what is beyond is forgotten, oldest first.
+/// Largest number of notices remembered at a time; the oldest are forgotten first. A sender sends one for each change
+/// of path, and those of one round trip cover the same packets in flight.
 const MOST_SHIELDS: usize = 16;
 
-/// Reports of one queue pair that wait to leave; what follows while there are so many is dropped, as a link would.
+/// Largest number of reports of one queue pair that wait to leave. Further ones are dropped, as a link would drop
+/// them.
 const MOST_WAITING: u32 = 64;
 
-/// What a packet ahead of a gap calls for.
+/// Consequence of a packet ahead of a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Every packet missing before it was announced to be late.
+    /// True if every packet missing before it was announced as late.
     pub(crate) shielded: bool,
-    /// Missing packets in this range are to be reported as lost.
+    /// Range whose missing packets must be reported as lost.
     pub(crate) report: Option<Range<u64>>,
 }
 
-/// PSNs that a notice announced.
+/// PSNs that a notice has announced as late.
 #[derive(Clone, Copy, Debug)]
 struct Shield {
     first: u64,
     last: u64,
-    /// When those still missing count as lost.
+    /// Time at which those still missing count as lost.
     deadline: Time,
 }
 
-/// The judgement of one queue pair.
+/// Judgement of gaps for one queue pair.
 #[derive(Debug)]
 pub(crate) struct Reorder {
     policy: ReportPolicy,
     shields: VecDeque<Shield>,
-    /// Every missing packet below has been reported as lost.
+    /// PSN below which every missing packet has been reported as lost.
     reported: u64,
     reported_at: Time,
-    /// Reports that have not left yet.
+    /// Number of reports that have not left yet.
     waiting: u32,
     notices: Notices,
 }
@@ -61,16 +62,16 @@ impl Reorder {
         })
     }
 
-    /// The first PSN from `from` on that no live shield covers.
+    /// First PSN from `from` on that no shield covers.
     fn floor(&self, mut from: u64) -> u64 {
-        // Shields overlap in any order; each round ends one of them.
+        // Shields may overlap in any order; each iteration passes one of them.
         while let Some(over) = self.shields.iter().find(|s| s.first <= from && from <= s.last) {
             from = over.last + 1;
         }
         from
     }
 
-    /// A packet has been taken ahead of a gap.
+    /// Judges a packet that was accepted ahead of a gap.
     pub(crate) fn on_ahead(&mut self, now: Time, psn: u64, receiver: &Receiver) -> Verdict {
         let expected = receiver.expected();
         self.shields.retain(|shield| shield.last >= expected);
@@ -92,8 +93,8 @@ impl Reorder {
         Verdict { shielded: false, report }
     }
 
-    /// These packets are announced to be late; `marked`: by a packet that was marked. Returns where packets are missing that
-    /// the sender may want to copy.
+    /// Processes a notice of late packets. `marked`: the notice carried Congestion Experienced. Returns the range of
+    /// missing packets that the sender may want to copy.
     pub(crate) fn on_notice(
         &mut self,
         now: Time,
@@ -112,7 +113,7 @@ impl Reorder {
         (!marked).then_some(late.start.max(receiver.expected())..late.end)
     }
 
-    /// Whether a report may join those that wait to leave, which it then has.
+    /// Returns true if a report may be queued, and counts it then.
     pub(crate) fn may_report(&mut self) -> bool {
         let room = self.waiting < MOST_WAITING;
         self.waiting += u32::from(room);
@@ -123,12 +124,12 @@ impl Reorder {
         self.waiting = self.waiting.saturating_sub(1);
     }
 
-    /// When a shield ends.
+    /// Earliest end of a shield.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.shields.iter().map(|shield| shield.deadline).min()
     }
 
-    /// The next range whose shield has ended with packets missing.
+    /// Returns the next range whose shield has ended with packets missing.
     pub(crate) fn expire(&mut self, now: Time, receiver: &Receiver) -> Option<Range<u64>> {
         while let Some(index) = self.shields.iter().position(|shield| shield.deadline <= now) {
             let Shield { first, last, .. } = self.shields.remove(index)?;
@@ -144,7 +145,7 @@ impl Reorder {
         None
     }
 
-    /// The buffer rule: whether notices are welcome with so much held.
+    /// Applies the buffer rule: permission for notices with that many bytes held.
     pub(crate) fn welcome(&mut self, held_bytes: u64) -> Notices {
         if held_bytes > self.policy.high.get() {
             self.notices = Notices::Paused;
@@ -154,7 +155,7 @@ impl Reorder {
         self.notices
     }
 
-    /// Whether a marked packet that had arrived before makes a congestion notification.
+    /// Returns true if a marked duplicate causes a congestion notification.
     pub(crate) fn notifies_copies(&self) -> bool {
         self.policy.copy_marks == CopyMarks::Notify
     }
@@ -199,7 +200,7 @@ mod tests {
         let mut reorder = *Reorder::new(POLICY);
         assert_eq!(reorder.on_ahead(Time::ZERO, 2, &receiver(&[0, 2])), lost(Some(1..2)));
         assert_eq!(reorder.on_ahead(Time::from_us(1), 3, &receiver(&[0, 2, 3])), lost(None));
-        // A new gap at 4 is news; the old one is not repeated with it.
+        // The gap at 4 is new; the old one is not repeated with it.
         assert_eq!(reorder.on_ahead(Time::from_us(2), 5, &receiver(&[0, 2, 3, 5])), lost(Some(3..5)));
         assert_eq!(reorder.on_ahead(Time::from_us(5), 6, &receiver(&[0, 2, 3, 5, 6])), lost(None));
         assert_eq!(reorder.on_ahead(Time::from_us(6), 7, &receiver(&[0, 2, 3, 5, 6, 7])), lost(Some(1..7)));
@@ -232,7 +233,7 @@ mod tests {
         let one = receiver(&[0, 1]);
         assert_eq!(reorder.on_notice(Time::ZERO, notice(1, 3), false, &one), Some(2..4));
         assert_eq!(reorder.on_ahead(Time::from_us(1), 4, &receiver(&[0, 1, 4])), shielded());
-        // Without the shield, as printed, the gap counts as a loss while the copies travel.
+        // Without the shield, as in the paper, the gap counts as a loss while the copies are in flight.
         let published = ReportPolicy { clean_notice: CleanNotice::Expose, ..POLICY };
         let mut reorder = *Reorder::new(published);
         assert_eq!(reorder.on_notice(Time::ZERO, notice(1, 3), false, &one), Some(2..4));

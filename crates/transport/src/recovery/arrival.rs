@@ -1,21 +1,21 @@
-//! What a receiver says of a packet that arrived.
+//! Judgement of a receiver on a packet that arrived.
 
 use pathweave_wire::NackReason;
 
-/// What to do with a packet that arrived.
+/// Treatment of a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The next one expected.
+    /// The packet is the next expected one.
     InOrder,
-    /// Ahead of a gap, welcome nevertheless.
+    /// The packet is ahead of a gap, and accepted.
     Ahead,
-    /// It has arrived before.
+    /// The packet has arrived before.
     Duplicate,
-    /// Not wanted; with or without telling the sender.
+    /// The packet is not accepted. `tell`: the sender is informed.
     Refused { reason: NackReason, tell: bool },
 }
 
-/// Bit i for every `psn - i` below `expected`, and not below 0.
+/// Bitmap with bit i set if `psn - i` is below `expected` and not negative.
 pub(super) fn arrived_in_order(psn: u64, expected: u64) -> u64 {
     let real = if psn >= 63 { u64::MAX } else { (1 << (psn + 1)) - 1 };
     match psn.checked_sub(expected) {

@@ -1,5 +1,5 @@
-//! Go-back-N, as RoCE NICs do it: the receiver drops what is out of order and complains once a gap; the sender
-//! resends everything from the gap on (InfiniBand architecture, 9.7.5.2.8, "PSN sequence error").
+//! Go-back-N as in RoCE NICs: the receiver drops packets out of order and sends one NACK per gap. The sender
+//! retransmits everything from the gap on (InfiniBand architecture, 9.7.5.2.8, "PSN sequence error").
 
 use alloc::vec::Vec;
 
@@ -22,12 +22,12 @@ impl Sender {
     pub(super) fn on_nack(&mut self, _nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         flight.go_back(lost);
     }
-    /// Its receiver complains instead.
+    /// Ignored: the receiver of go-back-N sends NACKs instead.
     pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn on_timeout(&mut self, _before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         flight.go_back(lost);
     }
-    /// Packets are sent in order and sent again in order, so the first of them is the oldest.
+    /// Packets are sent and retransmitted in order, so the first one is the oldest.
     pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
         flight.can_lose(flight.una()).then(|| flight.slot(flight.una()).sent_at)
     }
@@ -36,9 +36,10 @@ impl Sender {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     expected: u64,
-    /// From when on the sender is to be told of the gap at `expected`: at once, then perhaps never again.
+    /// Earliest time of the next NACK for the gap at `expected`: at once for the first, [`Time::MAX`] if it is not
+    /// repeated.
     tell_from: Time,
-    /// After which time it is told again; `None`: it is not.
+    /// Interval after which the NACK is repeated, or `None` if it is not.
     repeat: Option<Duration>,
 }
 
@@ -49,7 +50,7 @@ impl Receiver {
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
-    /// Nothing is taken ahead of a gap.
+    /// Nothing is accepted ahead of a gap.
     pub(super) fn first_missing(&self, from: u64, _to: u64) -> Option<u64> {
         Some(from)
     }
@@ -78,7 +79,7 @@ impl Receiver {
             Arrival::Refused { reason: NackReason::Sequence, tell }
         }
     }
-    /// The sender is told of the packet at the gap.
+    /// Records that the sender is informed of the missing packet.
     pub(super) fn misses(&mut self, now: Time, psn: u64) {
         debug_assert_eq!(psn, self.expected);
         self.told(now);
@@ -123,7 +124,7 @@ mod tests {
         let mut judge = |us, psn| receiver.judge(Time::from_us(us), psn);
         assert_eq!([judge(0, 2), judge(3, 3), judge(4, 4)], [told(true), told(false), told(true)]);
         assert_eq!([judge(7, 5), judge(8, 6)], [told(false), told(true)]);
-        // Another gap is told of at once.
+        // A new gap is reported at once.
         receiver.accept(0);
         assert_eq!(receiver.judge(Time::from_us(9), 2), told(true));
     }

@@ -1,5 +1,6 @@
-//! Loss recovery, one file a kind. The sending half decides which packets count as lost; the receiving half
-//! which packets are taken. Everything else (timers, back-off, what to send, feedback to the policy) is common.
+//! Loss recovery, one file for each kind. The sending half decides which packets count as lost, the receiving half
+//! which packets are accepted. Timers, back-off, the choice of the next packet and feedback to the policy are common
+//! to all kinds.
 
 mod arrival;
 mod go_back_n;
@@ -21,15 +22,15 @@ use pathweave_wire::Nack;
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
 
-/// The sender's half. Packets it declares lost are marked so in the [`Flight`] and appended to `lost`.
+/// Sending half. Packets that it declares lost are marked in the [`Flight`] and appended to `lost`.
 #[derive(Debug)]
 pub(crate) enum Sender {
     SelectiveRepeat(selective_repeat::Sender),
     Other(OtherSender),
 }
 
-/// Those that keep less. Two levels, because the state of selective repeat has one value to spare that tells it from
-/// others: so a queue pair finds all of it in one cache line.
+/// Kinds with less state. The enum has two levels so that [`Sender`] fits one cache line: the state of selective
+/// repeat has a niche that encodes the outer tag.
 #[derive(Debug)]
 pub(crate) enum OtherSender {
     GoBackN(go_back_n::Sender),
@@ -38,7 +39,7 @@ pub(crate) enum OtherSender {
     Timeouts(Box<timeouts::Sender>),
 }
 
-/// Calls the method of whichever kind it is.
+/// Calls the method on whichever variant it is.
 macro_rules! each {
     ($on:expr, $kind:ident => $call:expr) => {
         match $on {
@@ -52,12 +53,12 @@ macro_rules! each {
 }
 
 impl Sender {
-    /// Whether the other end takes packets in order only.
+    /// Returns true if the receiver accepts packets in order only.
     pub(crate) fn lands_in_order(&self) -> bool {
         matches!(self, Sender::Other(OtherSender::GoBackN(_)))
     }
 
-    /// Where the rings of the queue pair are, under [`Recovery::PathOrder`].
+    /// Index of the group of rings of the queue pair, under [`Recovery::PathOrder`].
     #[inline(always)]
     pub(crate) fn rings(&self) -> Option<u32> {
         match self {
@@ -65,14 +66,14 @@ impl Sender {
             Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
-    /// The state of recovery by path order, where it is that.
+    /// State of recovery by path order, if this is it.
     pub(crate) fn path_order(&mut self) -> Option<&mut path_order::Sender> {
         match self {
             Sender::Other(OtherSender::PathOrder(sender)) => Some(sender),
             Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
-    /// The state of SLEEK, where it is that.
+    /// State of SLEEK, if this is it.
     #[inline]
     pub(crate) fn sleek(&mut self) -> Option<&mut sleek::Sender> {
         match self {
@@ -80,7 +81,7 @@ impl Sender {
             Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
-    /// How often the retransmission timer has doubled after so many timeouts in a row.
+    /// Number of doublings of the retransmission timer after `timeouts` successive timeouts.
     pub(crate) fn doublings(&self, timeouts: u32) -> u32 {
         match self {
             Sender::Other(OtherSender::Timeouts(sender)) => sender.doublings(timeouts),
@@ -107,38 +108,39 @@ impl Sender {
             }
         }
     }
-    /// Whether a packet can be sent again without those after it.
+    /// Returns true if a packet can be retransmitted without those after it.
     pub(crate) fn is_selective(&self) -> bool {
         !matches!(self, Sender::Other(OtherSender::GoBackN(_)))
     }
-    /// Transmission number `tx` carried `psn`.
+    /// Records that transmission number `tx` carried `psn`.
     #[inline]
     pub(crate) fn on_sent(&mut self, psn: u64, tx: u32) {
         each!(self, kind => kind.on_sent(psn, tx));
     }
-    /// A packet was acknowledged. `certain`: it was this transmission that arrived, not an earlier one.
+    /// Records an acknowledged packet. `certain`: this very transmission has arrived, not an earlier one.
     #[inline]
     pub(crate) fn on_acked(&mut self, slot: &Slot, certain: bool) {
         each!(self, kind => kind.on_acked(slot, certain));
     }
-    /// An acknowledgement has been taken in: which packets does it prove lost? True if there are any.
+    /// Declares packets lost that an acknowledgement proves lost. Returns true if there are any.
     #[inline]
     pub(crate) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
         each!(self, kind => kind.detect(flight, lost))
     }
-    /// The other end refused a packet or misses one; what the message says has arrived is known already.
+    /// Handles a packet that the peer refused or misses. Arrivals that the message reports have been processed
+    /// before.
     pub(crate) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_nack(nack, flight, lost));
     }
-    /// The other end says that it misses these, which are in flight, and takes them for lost.
+    /// Handles packets in flight that the peer reports as lost.
     pub(crate) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_missing(psns, flight, lost));
     }
-    /// The retransmission timer fired; `before`: packets sent until then count as lost.
+    /// Handles the retransmission timer. Packets sent at `before` or earlier count as lost.
     pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         each!(self, kind => kind.on_timeout(before, flight, lost));
     }
-    /// The half that recovery by time has besides, where it is that.
+    /// State of recovery by time, if this is it.
     #[inline]
     pub(crate) fn timed(&mut self) -> Option<&mut selective_repeat::Sender> {
         match self {
@@ -146,18 +148,18 @@ impl Sender {
             Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
-    /// Whether losses are found by time.
+    /// Returns true if losses are found by time.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         matches!(self, Sender::SelectiveRepeat(sender) if sender.is_timed())
     }
-    /// When the oldest transmission still in flight left.
+    /// Departure of the oldest transmission in flight.
     pub(crate) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
         each!(self, kind => kind.oldest_in_flight(flight))
     }
 }
 
-/// The same for receivers: those of selective repeat serve any order of packets.
+/// Calls the method on whichever receiver it is. That of selective repeat serves all kinds except go-back-N.
 macro_rules! both {
     ($on:expr, $kind:ident => $call:expr) => {
         match $on {
@@ -167,7 +169,7 @@ macro_rules! both {
     };
 }
 
-/// The receiver's half. Knows which packets have arrived.
+/// Receiving half, which knows the packets that have arrived.
 #[derive(Debug)]
 pub(crate) enum Receiver {
     GoBackN(go_back_n::Receiver),
@@ -193,7 +195,7 @@ impl Receiver {
     pub(crate) fn expected(&self) -> u64 {
         both!(self, kind => kind.expected())
     }
-    /// Begins to load what is known of a packet.
+    /// Prefetches the state of a packet.
     #[inline]
     pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
         match self {
@@ -201,12 +203,12 @@ impl Receiver {
             Receiver::SelectiveRepeat(receiver) => receiver.warm(psn, cache),
         }
     }
-    /// The first PSN of `from..to` that has not arrived. What is beyond the window counts as missing.
+    /// First PSN of `from..to` that has not arrived. Those beyond the window count as missing.
     pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
         let from = from.max(self.expected());
         if from < to { both!(self, kind => kind.first_missing(from, to)) } else { None }
     }
-    /// The first PSN beyond the window: nothing from there on is taken, nor expected to be under way.
+    /// First PSN beyond the window. No packet from there on is accepted or expected to be in flight.
     pub(crate) fn horizon(&self) -> u64 {
         let window = match self {
             Receiver::GoBackN(_) => u64::from(MOST_WINDOW_PACKETS),
@@ -214,24 +216,24 @@ impl Receiver {
         };
         self.expected().saturating_add(window)
     }
-    /// How far behind the first gap a packet proves to the sender that it is a loss; 0: no packet does.
+    /// Distance behind the first gap at which a packet proves it lost to the sender; 0 if no packet does.
     pub(crate) fn proof_packets(&self) -> u64 {
         both!(self, kind => kind.proof_packets())
     }
-    /// Packets from the first missing one on that can be taken.
+    /// Number of packets from the first missing one on that can be accepted.
     pub(crate) fn window(&self) -> u64 {
         both!(self, kind => kind.window())
     }
-    /// Packets ahead of the gap that are held.
+    /// Number of packets held ahead of the gap.
     pub(crate) fn held(&self) -> u64 {
         both!(self, kind => kind.held())
     }
-    /// Whether packets ahead of a gap are held.
+    /// Returns true if packets are held ahead of a gap.
     #[inline]
     pub(crate) fn has_gap(&self) -> bool {
         both!(self, kind => kind.has_gap())
     }
-    /// Judges a packet; takes note only of having complained about it.
+    /// Judges a packet. The only state it changes is the time of the latest NACK.
     #[inline]
     pub(crate) fn judge(&mut self, now: Time, psn: u64) -> Arrival {
         match self {
@@ -239,19 +241,19 @@ impl Receiver {
             Receiver::SelectiveRepeat(receiver) => receiver.judge(psn),
         }
     }
-    /// A packet that was judged `InOrder` or `Ahead` is not there, and the sender will be told so.
+    /// Records that a packet judged `InOrder` or `Ahead` has no payload, and that the sender will be informed.
     pub(crate) fn misses(&mut self, now: Time, psn: u64) {
         match self {
             Receiver::GoBackN(receiver) => receiver.misses(now, psn),
             Receiver::SelectiveRepeat(_) => {}
         }
     }
-    /// Takes a packet that was judged `InOrder` or `Ahead`.
+    /// Accepts a packet that was judged `InOrder` or `Ahead`.
     #[inline]
     pub(crate) fn accept(&mut self, psn: u64) {
         both!(self, kind => kind.accept(psn));
     }
-    /// Bit i: `psn - i` has arrived.
+    /// Bitmap with bit i set if `psn - i` has arrived.
     #[inline]
     pub(crate) fn sack(&self, psn: u64) -> u64 {
         both!(self, kind => kind.sack(psn))
@@ -261,12 +263,13 @@ impl Receiver {
 pub(crate) use arrival::Arrival;
 pub(crate) use timeouts::timer;
 
-/// The receiver's window, packets: it drops further ones.
+/// Window of the receiver in packets. It drops packets beyond.
 fn receiver_window(recovery: Recovery) -> u32 {
     recovery.window_packets().map_or(MOST_WINDOW_PACKETS, window_of)
 }
 
-/// The sender's window, packets: the receiver's, unless the scheme sends what is dropped there.
+/// Window of the sender in packets: that of the receiver, unless the scheme sends packets that the receiver will
+/// drop.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
     recovery.sender_window_packets().map_or_else(|| receiver_window(recovery), window_of)
 }

@@ -1,12 +1,12 @@
-//! Loss recovery by the order of packets on each path (LAPS, algorithm 3): a path delivers in order, and so does its way
-//! back, so when the acknowledgement of a packet arrives, what left before it on the same path and is not acknowledged is
-//! lost. What left last on a path is found lost by the path's own timer.
+//! Loss recovery by the order of packets on each path (LAPS, algorithm 3). A path delivers in order, and so does the
+//! return path. When the acknowledgement of a packet arrives, packets that left before it on the same path and are
+//! unacknowledged are lost. The last packets on a path are found lost by the path's own timer.
 //!
-//! The packets outstanding on a path are one list for all queue pairs to a host, since they keep one order: what is heard
-//! of one flow shows the losses of another. So the lists belong to the endpoint ([`Rings`]), and what they find is told
-//! to the queue pairs as [`Suspect`]s, which know whether the packet has been heard of otherwise.
+//! The packets outstanding on a path form one list for all queue pairs to a host, because they share one order:
+//! acknowledgements of one flow show the losses of another. The lists therefore belong to the endpoint ([`Rings`]).
+//! Their findings go as [`Suspect`]s to the queue pairs, which know if the packet was acknowledged otherwise.
 //!
-//! A transmission is told from others of the same packet by the time it left, which its acknowledgement echoes.
+//! The departure time, which the acknowledgement echoes, distinguishes the transmissions of one packet.
 
 use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
@@ -19,14 +19,15 @@ use pathweave_wire::Nack;
 use crate::send::echoes::Echo;
 use crate::send::flight::{Flight, Slot};
 
-/// Timeouts of a path in a row double its time at most so often.
+/// Largest number of doublings of a path's time after successive timeouts.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// What a queue pair keeps: where its rings are. It looks for no losses itself, and its timer for none.
+/// State of a queue pair: the index of its group of rings. The rings detect its losses, and its own timer detects
+/// none.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) group: u32,
-    /// When packets were last found lost by the timer of a path.
+    /// Latest time at which the timer of a path found packets lost.
     pub(crate) timed_out_at: Time,
 }
 
@@ -39,7 +40,7 @@ impl Sender {
     pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
         false
     }
-    /// Paths tell what is lost, not the receiver.
+    /// Ignored: paths show the losses, not the receiver.
     pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
         super::refused::lose_refused(nack, flight, lost);
@@ -50,18 +51,18 @@ impl Sender {
     }
 }
 
-/// How long a path may say nothing.
+/// Rule for the time that a path may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     pub(crate) rto: PathRto,
     pub(crate) min: Duration,
     pub(crate) slack: Duration,
-    /// The most that follows from one measurement, and no less than `min`. An end that stood still has packets measure its
-    /// pause.
+    /// Upper bound of the time that follows from one measurement, at least `min`. If an end pauses, packets measure
+    /// its pause.
     pub(crate) longest: Duration,
 }
 
-/// A transmission.
+/// A transmission of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transmission {
     pub(crate) sent_at: Time,
@@ -69,7 +70,7 @@ pub(crate) struct Transmission {
     pub(crate) qp: QpNum,
 }
 
-/// A transmission that is lost unless its queue pair knows better.
+/// A transmission that counts as lost unless its queue pair knows better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Suspect {
     pub(crate) of: Transmission,
@@ -77,7 +78,7 @@ pub(crate) struct Suspect {
     pub(crate) kind: FeedbackKind,
 }
 
-/// What an acknowledgement says of its own packet.
+/// Measurement of an acknowledgement for its own packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) of: Transmission,
@@ -85,18 +86,18 @@ pub(crate) struct Heard {
     pub(crate) one_way_ps: i64,
 }
 
-/// The packets outstanding on a path, in the order they left.
+/// Packets outstanding on a path, in the order in which they left.
 #[derive(Debug)]
 struct Ring {
     outstanding: VecDeque<Transmission>,
-    /// Last time anything came back.
+    /// Time of the latest arrival from the path.
     heard_at: Time,
-    /// Of the newest acknowledgement; none yet.
+    /// Round trip and one-way delay of the latest acknowledgement, if any.
     measured: Option<(Duration, i64)>,
     shortest_rtt: Duration,
-    /// Timeouts since something was measured.
+    /// Number of timeouts since the latest measurement.
     timeouts: u32,
-    /// When the timer will look at this ring; entries for other instants are of rings that were here before.
+    /// Time at which the timer checks this ring. Timer entries with another time belong to a removed ring.
     armed: Option<Time>,
 }
 
@@ -117,8 +118,8 @@ impl Ring {
         let once = match rule.rto {
             PathRto::Fixed => rule.min,
             PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
-            // Twice the delay forward: the round trip, and what it is longer than an idle one, which is the queue on the
-            // way there, once more. So said, it needs no clocks that agree.
+            // Twice the forward delay: the round trip, plus once more its excess over an idle one, which is the
+            // forward queue. In this form it needs no synchronized clocks.
             PathRto::Guarded => {
                 let queued = rtt.saturating_sub(self.shortest_rtt);
                 (rtt + queued + rule.slack).max(rule.min)
@@ -127,14 +128,15 @@ impl Ring {
         once.min(rule.longest) * (1 << self.timeouts)
     }
 
-    /// When the path has been silent for too long, if nothing is heard; from the first packet outstanding, or from the
-    /// last thing heard.
+    /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the first
+    /// outstanding packet or from the latest arrival.
     fn deadline(&self, rule: &Patience) -> Option<Time> {
         let first = self.outstanding.front()?;
         Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
     }
 
-    /// Where a transmission is. They are in order of time; on several NIC ports some may leave at one instant.
+    /// Position of a transmission. Transmissions are ordered by time; on several NIC ports some may leave at the same
+    /// time.
     fn position(&self, of: &Transmission) -> Option<usize> {
         let from = self.outstanding.partition_point(|other| other.sent_at < of.sent_at);
         let same_time = self.outstanding.range(from..).take_while(|other| other.sent_at == of.sent_at);
@@ -142,29 +144,29 @@ impl Ring {
     }
 }
 
-/// The paths to a host, or of a queue pair.
+/// Paths to a host, or of a queue pair.
 #[derive(Debug)]
 struct Group {
     rule: Patience,
-    /// Queue pairs that have joined and not left.
+    /// Number of queue pairs that have joined and not left.
     members: u32,
-    /// Whose paths these are, where all queue pairs to a host share them.
+    /// Peer of these paths, if all queue pairs to a host share them.
     peer: Option<HostId>,
-    /// By path.
+    /// Rings by path.
     rings: Vec<Ring>,
 }
 
-/// The rings of an endpoint.
+/// Rings of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Rings {
     groups: Vec<Group>,
     by_host: BTreeMap<HostId, u32>,
-    /// Groups that are not in use.
+    /// Indices of unused groups.
     free: Vec<u32>,
-    /// When to look at which ring.
+    /// Times at which rings are to be checked.
     timers: BinaryHeap<Reverse<(Time, u32, u16)>>,
     suspects: VecDeque<Suspect>,
-    /// When the endpoint's timer calls [`Rings::expire`]; [`Time::MAX`] if it will not.
+    /// Time for which the endpoint's timer is armed to call [`Rings::expire`], or [`Time::MAX`].
     pub(crate) armed: Time,
 }
 
@@ -180,7 +182,7 @@ impl Rings {
         }
     }
 
-    /// The group of a queue pair to `peer`.
+    /// Returns the group for a queue pair to `peer`, and creates it if necessary.
     pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience) -> u32 {
         let Rings { groups, by_host, free, .. } = self;
         let mut open = |peer| {
@@ -204,8 +206,8 @@ impl Rings {
         group
     }
 
-    /// A queue pair is gone. What it had outstanding in a group that others share stays, without an owner. With the last one
-    /// the group goes, unless peers are hosts, which come back.
+    /// Removes a queue pair from its group. Its outstanding packets in a shared group stay, without an owner. The
+    /// group is dropped with its last member, unless peers are hosts, which come back.
     pub(crate) fn leave(&mut self, group: u32, peers: Peers) {
         let Group { members, peer, .. } = &mut self.groups[group as usize];
         *members -= 1;
@@ -214,7 +216,7 @@ impl Rings {
         }
     }
 
-    /// The group of a peer goes, with all that is in it.
+    /// Drops the group of a peer with its contents.
     pub(crate) fn forget(&mut self, peer: HostId) {
         if let Some(&group) = self.by_host.get(&peer) {
             self.drop_group(group);
@@ -230,7 +232,7 @@ impl Rings {
         self.free.push(group);
     }
 
-    /// A packet has left.
+    /// Records that a packet has left.
     #[inline]
     pub(crate) fn sent(&mut self, group: u32, path: PathId, of: Transmission) {
         let Group { rule, rings, .. } = &mut self.groups[group as usize];
@@ -246,9 +248,12 @@ impl Rings {
         }
     }
 
-    /// The acknowledgement of a packet came back by the path it took. What left before it is suspect. Of one that is
-    /// not outstanding (acknowledged twice, or given up) nothing follows. `echo` is the opinion of its queue pair. The echo of a packet
-    /// that is outstanding is the first in any case. The result is the corrected opinion.
+    /// Processes the acknowledgement of a packet, which came back by the packet's path. Packets that left before it
+    /// become suspect. An acknowledgement of a packet that is not outstanding (a duplicate, or given up) has no such
+    /// effect.
+    ///
+    /// `echo` is the judgement of the queue pair. The echo of an outstanding packet is the first in any case. Returns
+    /// the corrected judgement.
     pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard, echo: Echo) -> Echo {
         let rings = &mut self.groups[group as usize].rings;
         let Some(ring) = rings.get_mut(path.index()) else { return echo };
@@ -259,7 +264,7 @@ impl Rings {
         }
         ring.measured = Some((heard.rtt, heard.one_way_ps));
         ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
-        // The path answers, though perhaps too late for the timer.
+        // The path answers, although perhaps too late for the timer.
         ring.timeouts = 0;
         if let Some(index) = index {
             let before = ring.outstanding.drain(..=index).take(index);
@@ -268,7 +273,7 @@ impl Rings {
         Echo::First
     }
 
-    /// A path has failed: all that is outstanding on it is suspect.
+    /// Handles the failure of a path: all packets outstanding on it become suspect.
     pub(crate) fn failed(&mut self, group: u32, path: PathId) {
         if let Some(ring) = self.groups[group as usize].rings.get_mut(path.index()) {
             let all = ring.outstanding.drain(..);
@@ -276,22 +281,22 @@ impl Rings {
         }
     }
 
-    /// When [`Rings::expire`] wants to be called.
+    /// Time at which [`Rings::expire`] must be called.
     #[inline]
     pub(crate) fn next_timer(&self) -> Option<Time> {
         self.timers.peek().map(|&Reverse((at, ..))| at)
     }
 
-    /// Looks at the paths whose time has come. `is_in_flight` knows whether a transmission has not been heard of by an
-    /// acknowledgement that came another way. All that is outstanding on a path that has said nothing for too long is
-    /// suspect.
+    /// Checks the paths whose time has come. `is_in_flight` shows if a transmission is still unacknowledged; its
+    /// acknowledgement may have come by another path. All packets outstanding on a path that has been silent for too
+    /// long become suspect.
     pub(crate) fn expire(&mut self, now: Time, is_in_flight: impl Fn(&Transmission) -> bool) {
         while let Some(&Reverse((at, group, path))) = self.timers.peek()
             && at <= now
         {
             self.timers.pop();
             let Group { rule, rings, .. } = &mut self.groups[group as usize];
-            // Gone, with its queue pair; another may be in its place.
+            // The ring was dropped with its queue pair; another one may be in its place.
             let ring = rings.get_mut(usize::from(path)).filter(|ring| ring.armed == Some(at));
             let Some(ring) = ring else { continue };
             ring.armed = None;
@@ -314,7 +319,7 @@ impl Rings {
         self.suspects.pop_front()
     }
 
-    /// For tests: whether a transmission is outstanding on a path with a timer.
+    /// Returns true if a transmission is outstanding on a path with a timer. For tests.
     pub(crate) fn is_watched(&self, group: u32, path: PathId, of: &Transmission) -> bool {
         let ring = self.groups[group as usize].rings.get(path.index());
         ring.is_some_and(|ring| ring.armed.is_some() && ring.position(of).is_some())
@@ -357,7 +362,7 @@ mod tests {
         let now = Time::from_us(20);
         rings.heard(now, group, A, &heard(3), Echo::First);
         assert_eq!(suspects(&mut rings), [(1, Lost), (2, Lost)]);
-        // Again, and of one never sent, and of one sent at another time: nothing follows.
+        // A duplicate, a packet never sent, and one with another departure time have no effect.
         rings.heard(now, group, A, &heard(3), Echo::First);
         rings.heard(now, group, A, &heard(9), Echo::First);
         let other = Transmission { sent_at: Time::from_us(5), ..of(4) };
@@ -367,7 +372,8 @@ mod tests {
         assert!(rings.is_watched(group, A, &of(4)) && !rings.is_watched(group, A, &of(3)));
     }
 
-    /// An acknowledgement of a copy measures nothing, unless its packet is outstanding: the queue pair may not know it any more.
+    /// The acknowledgement of a copy measures nothing, unless its packet is outstanding: the queue pair may have
+    /// forgotten it.
     #[test]
     fn only_the_first_echo_measures() {
         let (mut rings, group) = four();
@@ -385,7 +391,7 @@ mod tests {
         let (mut rings, group) = four();
         rings.heard(Time::from_us(20), group, A, &heard(2), Echo::First);
         suspects(&mut rings);
-        // Armed by the first packet for 101 us; something was heard at 20 us.
+        // Armed for 101 us by the first packet; an acknowledgement arrived at 20 us.
         let first = rings.next_timer().expect("armed");
         assert_eq!(first, Time::from_us(101));
         rings.expire(first, |_| true);
@@ -396,8 +402,8 @@ mod tests {
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
     }
 
-    /// All of a path timed out while the other end stood still for a second. Its acknowledgements come after that, of packets that
-    /// were given up.
+    /// All packets of a path timed out while the peer paused for a second. Their acknowledgements come after that,
+    /// for packets that were given up.
     #[test]
     fn the_pause_of_an_end_is_not_waited_for_again() {
         for rto in [PathRto::Guarded, PathRto::Published] {
@@ -448,7 +454,7 @@ mod tests {
                 let group = rings.join(scope, HostId(n), RULE);
                 rings.sent(group, A, of(n.into()));
                 rings.leave(group, Peers::Connections);
-                // What the timers had of those before is void, and counts for nothing with those that follow.
+                // Timer entries of earlier rings are stale, and do not affect the rings that follow.
                 rings.expire(Time::from_us(u64::from(n) + 50), |_| true);
             }
             assert_eq!((rings.groups.len(), rings.by_host.len()), (1, 0));
@@ -503,7 +509,7 @@ mod tests {
         let us = Duration::from_us;
         (ring.measured, ring.shortest_rtt) = (Some((us(70), 65_000_000)), us(10));
         let rule = Patience { min: us(20), ..RULE };
-        // 5 us each way and 60 us of queue: twice 65 us, and the slack.
+        // 5 us in each direction and 60 us of queue: twice 65 us, and the slack.
         assert_eq!(ring.patience(&rule), us(131));
         assert_eq!(ring.patience(&Patience { rto: PathRto::Published, ..rule }), us(130));
         assert_eq!(ring.patience(&Patience { rto: PathRto::Fixed, ..rule }), us(20));

@@ -1,4 +1,4 @@
-//! What a refusal says is lost.
+//! Losses that a refusal proves.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use pathweave_wire::{Nack, NackReason};
 
 use crate::send::flight::Flight;
 
-/// Selective: only the packet that was refused, or the one that is missing.
+/// Declares only the packet lost that was refused, or that is missing (selective recovery).
 pub(super) fn lose_refused(nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
     let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
     if flight.can_lose(psn) {

@@ -1,9 +1,9 @@
-//! Selective repeat: the receiver takes packets in any order within a window and tells which have arrived; the
-//! sender resends only what is missing.
+//! Selective repeat: the receiver accepts packets in any order within a window and reports which have arrived. The
+//! sender retransmits only the missing ones.
 //!
-//! A packet counts as lost once one *sent* `reorder_packets` later has been acknowledged. Counting transmissions
-//! instead of PSNs keeps a retransmission from being declared lost by the acknowledgements of packets sent
-//! before it (the idea behind RACK, RFC 8985, with a count instead of a clock).
+//! A packet counts as lost once one *sent* `reorder_packets` later has been acknowledged. Transmissions are counted,
+//! not PSNs. Otherwise the acknowledgements of packets sent before a retransmission would declare it lost (the idea
+//! behind RACK, RFC 8985, with a count instead of a clock).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -18,19 +18,20 @@ use crate::bits::BitRing;
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
 
-/// How much later a packet must have left to prove one lost, and whether time does too ([`super::timed`]).
+/// Number of transmissions by which a later packet must follow to prove one lost, and a flag: time proves it too
+/// ([`super::timed`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Proof(NonZero<u32>);
 
 impl Proof {
-    /// No packet does, however much later: beyond what transmission numbers can tell apart.
+    /// No packet proves a loss, however much later: beyond the distance that transmission numbers can express.
     const NEVER: u32 = (1 << 31) - 1;
-    /// Most that they can.
+    /// Largest distance that transmission numbers can express.
     const MOST: u32 = 1 << 30;
-    /// Time does.
+    /// Flag: time proves a loss.
     const TIME: u32 = 1 << 31;
 
-    /// 0: no packet does.
+    /// Creates the rule. 0 packets: no packet proves a loss.
     fn new(reorder_packets: u32, time: u32) -> Self {
         let packets = NonZero::new(reorder_packets.min(Self::MOST));
         let packets = packets.unwrap_or(const { NonZero::new(Self::NEVER).unwrap() });
@@ -51,36 +52,37 @@ impl Proof {
 pub(crate) struct Sender {
     pub(super) order: Order,
     proof: Proof,
-    /// Latest transmission known to have arrived.
+    /// Latest transmission that is known to have arrived.
     pub(super) arrived_tx: u32,
 }
 
-/// PSNs in the order of their transmissions, as runs of consecutive ones: without losses a single run. Any of them
-/// may be done with.
+/// PSNs in the order of their transmissions, as runs of consecutive ones: without losses a single run. Entries stay
+/// until they are popped, even if their packet has been acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// First run: its PSN, the number of that transmission, and its packets; none only if there is no run at all.
+    /// First run: its PSN, the number of that transmission, and its length. The length is 0 only if there is no run
+    /// at all.
     psn: u64,
     tx: u32,
     len: u32,
-    /// Allocated when a packet is first sent out of turn, or lost for want of patience.
+    /// Allocated when a packet is first sent out of order, or lost at the end of patience.
     rest: Option<Box<Rest>>,
 }
 
-/// What only queue pairs have that have lost something; apart from what every packet touches.
+/// State that only queue pairs with losses need, kept apart from fields that every packet touches.
 #[derive(Debug, Default)]
 struct Rest {
     /// PSN and packets of the runs behind the first.
     runs: VecDeque<(u64, u32)>,
-    /// Last time that packets counted as lost because patience ended.
+    /// Latest time at which packets counted as lost because patience ended.
     impatient_at: Time,
-    /// Last time that a timeout counted.
+    /// Latest time at which a timeout counted.
     silent_at: Time,
-    /// Probes of recovery by time that have not been answered.
+    /// Unanswered probes of recovery by time.
     probes: Vec<Probe>,
-    /// The latest transmission after which a probe was sent because it was late.
+    /// Latest transmission after which a probe was sent because it was late.
     asked_tx: Option<u32>,
-    /// The packet that was lost last while it was the oldest unacknowledged one.
+    /// Latest packet that was lost while it was the oldest unacknowledged one.
     stuck: Option<Stuck>,
 }
 
@@ -88,12 +90,12 @@ struct Rest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stuck {
     pub(super) psn: u64,
-    /// The first loss.
+    /// Time of the first loss.
     pub(super) since: Time,
     pub(super) losses: u32,
 }
 
-/// A probe.
+/// An unanswered probe of recovery by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     sent_at: Time,
@@ -102,7 +104,8 @@ pub(super) struct Probe {
     pub(super) next_tx: u32,
 }
 
-/// Most probes that are remembered: more than fit between a microsecond and a second if each waits twice as long.
+/// Largest number of probes that are remembered: more than fit between a microsecond and a second if intervals
+/// double.
 const MOST_PROBES: usize = 32;
 
 impl Order {
@@ -144,11 +147,11 @@ impl Order {
             (self.psn, self.len) = (psn, len);
         }
     }
-    /// Patience has ended for some.
+    /// Records that patience has ended for some packets.
     pub(super) fn impatient(&mut self, now: Time) {
         self.rest.get_or_insert_default().impatient_at = now;
     }
-    /// The oldest unacknowledged packet is lost.
+    /// Records the loss of the oldest unacknowledged packet.
     pub(super) fn lost_oldest(&mut self, now: Time, psn: u64) {
         let stuck = &mut self.rest.get_or_insert_default().stuck;
         *stuck = match *stuck {
@@ -158,19 +161,19 @@ impl Order {
             _ => Some(Stuck { psn, since: now, losses: 1 }),
         };
     }
-    /// The packet that was lost last while it was the oldest unacknowledged one.
+    /// Latest packet that was lost while it was the oldest unacknowledged one.
     pub(super) fn stuck(&self) -> Option<Stuck> {
         self.rest.as_ref()?.stuck
     }
-    /// A timeout counts.
+    /// Records a timeout.
     pub(super) fn silent(&mut self, now: Time) {
         self.rest.get_or_insert_default().silent_at = now;
     }
-    /// True if a timeout has counted since then.
+    /// Returns true if a timeout has counted since `then`.
     pub(super) fn was_silent_since(&self, then: Time) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.silent_at > then)
     }
-    /// A probe leaves on this path, behind all that has left.
+    /// Records a probe that leaves on this path, behind all packets sent so far.
     pub(super) fn probe(&mut self, sent_at: Time, path: PathId) {
         let next_tx = self.end_tx();
         let probes = &mut self.rest.get_or_insert_default().probes;
@@ -179,27 +182,27 @@ impl Order {
         }
         probes.push(Probe { sent_at, path, next_tx });
     }
-    /// The probe that left then on this path is answered, if there is one.
+    /// Removes and returns the probe that left at `sent_at` on this path, if there is one.
     pub(super) fn take_probe(&mut self, sent_at: Time, path: PathId) -> Option<Probe> {
         let probes = &mut self.rest.as_mut()?.probes;
         let index = probes.iter().position(|probe| (probe.sent_at, probe.path) == (sent_at, path))?;
         Some(probes.remove(index))
     }
-    /// Whether a probe that followed this transmission on its path has not been answered.
+    /// Returns true if a probe that followed this transmission on its path is unanswered.
     pub(super) fn is_silent(&self, tx: u32, path: PathId) -> bool {
         let behind = |probe: &Probe| probe.path == path && probe.next_tx.wrapping_sub(tx) as i32 > 0;
         self.rest.as_ref().is_some_and(|rest| rest.probes.iter().any(behind))
     }
-    /// What left up to this transmission and is late has been asked for.
+    /// Records that late packets up to this transmission have been probed for.
     pub(super) fn asked(&mut self, tx: u32) {
         self.rest.get_or_insert_default().asked_tx = Some(tx);
     }
-    /// Whether it has been.
+    /// Returns true if late packets up to this transmission have been probed for.
     pub(super) fn is_asked(&self, tx: u32) -> bool {
         let asked_tx = self.rest.as_ref().and_then(|rest| rest.asked_tx);
         asked_tx.is_some_and(|asked_tx| asked_tx.wrapping_sub(tx) as i32 >= 0)
     }
-    /// Whether patience has ended since then.
+    /// Returns true if patience has ended since `then`.
     pub(super) fn was_impatient_since(&self, then: Time) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.impatient_at > then)
     }
@@ -207,10 +210,10 @@ impl Order {
 
 impl Sender {
     pub(super) fn new(reorder_packets: u32) -> Self {
-        // "One before the first": nothing has arrived.
+        // The number before the first one: nothing has arrived.
         Sender { order: Order::default(), proof: Proof::new(reorder_packets, 0), arrived_tx: u32::MAX }
     }
-    /// Of recovery by time.
+    /// Creates the sender of recovery by time.
     pub(super) fn timed(reorder_packets: u32) -> Self {
         Sender { proof: Proof::new(reorder_packets, Proof::TIME), ..Sender::new(0) }
     }
@@ -218,13 +221,13 @@ impl Sender {
     pub(super) fn is_timed(&self) -> bool {
         self.proof.is_timed()
     }
-    /// Whether a packet has arrived that left enough later than this transmission.
+    /// Returns true if a packet has arrived that left enough later than this transmission.
     #[inline]
     pub(super) fn proves_lost(&self, tx: u32) -> bool {
         self.arrived_tx.wrapping_sub(tx) as i32 >= self.proof.packets()
     }
 
-    /// Whether a packet that left later and has arrived proves one lost, as there is one path.
+    /// Returns true if the arrival of a later packet proves a loss, because there is one path.
     pub(super) fn proves_by_order(&self) -> bool {
         (self.proof.packets() as u32) < Proof::NEVER
     }
@@ -243,7 +246,7 @@ impl Sender {
 
     #[inline]
     pub(super) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
-        // Only the timer looks at the order then.
+        // Only the timer uses the order in this case.
         if self.proof.is_never() {
             return false;
         }
@@ -264,7 +267,7 @@ impl Sender {
         super::refused::lose_refused(nack, flight, lost);
     }
 
-    /// Those of which a later transmission has arrived; the others may still be on their way.
+    /// Declares packets lost of which a later transmission has arrived. The others may still be in flight.
     pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
         for &psn in psns {
             if self.arrived_tx.wrapping_sub(flight.slot(psn).tx) as i32 > 0 {
@@ -301,13 +304,13 @@ impl Sender {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     expected: u64,
-    /// Packets from `expected` on that can be taken.
+    /// Number of packets from `expected` on that can be accepted.
     window: u32,
-    /// Packets behind a gap that prove it a loss to the sender.
+    /// Number of packets behind a gap that prove it a loss to the sender.
     proof: u32,
-    /// Packets held ahead of the gap at `expected`: set bits of `ahead`.
+    /// Number of packets held ahead of the gap at `expected`, which is the number of set bits of `ahead`.
     held: u64,
-    /// Which of `expected..expected + window` have arrived; gets its room at the first gap.
+    /// Bitmap of the arrived packets in `expected..expected + window`, which gets its capacity at the first gap.
     ahead: BitRing,
 }
 
@@ -315,7 +318,7 @@ impl Receiver {
     pub(super) fn new(window: u32, proof: u32) -> Self {
         Receiver { expected: 0, window, proof, held: 0, ahead: BitRing::new() }
     }
-    /// How many packets from the next one expected on it takes.
+    /// Number of packets from the next expected one on that are accepted.
     pub(super) fn window(&self) -> u64 {
         u64::from(self.window)
     }
@@ -326,7 +329,7 @@ impl Receiver {
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
-    /// Begins to load what is known of a packet.
+    /// Prefetches the state of a packet.
     #[inline]
     pub(super) fn warm(&self, psn: u64, cache: &mut impl Warm) {
         self.ahead.warm(psn, cache);
@@ -434,7 +437,7 @@ mod tests {
         assert!(ack(&mut sender, &mut flight, 1, true).is_empty());
         assert!(ack(&mut sender, &mut flight, 2, true).is_empty());
         assert_eq!(ack(&mut sender, &mut flight, 3, true), [0]);
-        // Sent again as transmission 5: acknowledgements of earlier ones prove nothing.
+        // Retransmitted as transmission 5: acknowledgements of earlier ones prove nothing.
         assert_eq!(flight.first_to_resend(), Some(0));
         send(&mut sender, &mut flight, 0);
         assert!(ack(&mut sender, &mut flight, 4, true).is_empty());
@@ -452,7 +455,8 @@ mod tests {
             assert_eq!(flight.first_to_resend(), Some(psn));
             send(&mut sender, &mut flight, psn);
         }
-        // PSN 1 left last, but this was its first transmission: PSN 0's second one may well be on its way.
+        // PSN 1 left last, but this acknowledges its first transmission: the second one of PSN 0 may still be in
+        // flight.
         assert!(ack(&mut sender, &mut flight, 1, false).is_empty());
     }
 

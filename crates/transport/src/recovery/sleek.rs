@@ -1,18 +1,22 @@
-//! SLEEK, the recovery of Ultra Ethernet without trimming, as uet-htsim 40ccb05 has it: packets ahead of a gap prove it a loss
-//! once they are more than any spread of paths explains, of which the congestion window is the measure.
+//! SLEEK, the recovery of Ultra Ethernet without trimming, as in uet-htsim 40ccb05. Packets ahead of a gap prove it a
+//! loss once they are more than any spread of paths explains; the congestion window measures that spread.
 //!
-//! *In recovery*, which lasts until all that had left when it began has arrived, what is missing of a window from the oldest
-//! packet on is sent again, each packet once, and whatever the window says: it has been cut for the losses already, while what
-//! was lost still counts as in flight. Each acknowledgement moves the range on.
+//! *Recovery* lasts until all packets that had left when it began have arrived. In it, the missing packets of one
+//! window from the oldest packet on are retransmitted, each packet once, even if the window is full. The window has
+//! been cut for the losses already, while the lost packets still count as in flight. Each acknowledgement moves the
+//! range on.
 //!
-//! A *probe* finds what no acknowledgement tells of: the last packets of a message, or a window lost as a whole. Some round
-//! trips after the last acknowledgement it follows the data through the same queues, and if it comes back without having met
-//! one while the data has not been heard of, that is lost.
+//! A *probe* finds losses that no acknowledgement shows: the last packets of a message, or a window lost as a whole.
+//! Some round trips after the last acknowledgement, it follows the data through the same queues. If its answer shows
+//! no queue and the data is still unacknowledged, the data is lost.
 //!
-//! Where it departs from uet-htsim: what left after a recovery began, or after its probe, is not lost by it; packets ahead are
-//! counted by what acknowledgements have told, not by the receiver's own count; the probe takes the path that was last heard
-//! of, the next one in a row the path of the next packet; its answer is no sample for the window's law; and a timeout while in
-//! recovery waits once, then counts.
+//! Differences from uet-htsim:
+//!
+//! - Packets that left after a recovery began, or after its probe, are not declared lost by it.
+//! - Packets ahead are counted from acknowledgements, not by the receiver's own count.
+//! - The probe takes the path of the latest acknowledgement; the next one in a row takes the path of the next packet.
+//! - The answer to a probe is no sample for the window's control law.
+//! - A timeout during recovery waits once, then counts.
 
 use alloc::vec::Vec;
 
@@ -23,7 +27,7 @@ use pathweave_wire::Nack;
 use super::selective_repeat;
 use crate::send::flight::{Flight, Slot};
 
-/// When to begin, and when to probe. See [`Recovery::Sleek`].
+/// Conditions for recovery and for probes. See [`Recovery::Sleek`].
 #[derive(Clone, Copy, Debug)]
 struct Rule {
     reorder_windows: f64,
@@ -32,14 +36,14 @@ struct Rule {
     probe_again_rtts: f64,
 }
 
-/// A recovery under way.
+/// A recovery in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Recovering {
-    /// Over when everything before this PSN has arrived.
+    /// Recovery ends when everything before this PSN has arrived.
     until: u64,
-    /// What is missing below it has been sent again.
+    /// Missing packets below this PSN have been declared lost.
     mark: u64,
-    /// What left later is not lost.
+    /// Packets that left later are not lost.
     before: Time,
 }
 
@@ -47,22 +51,22 @@ struct Recovering {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
     sent_at: Time,
-    /// PSN behind the last packet that left before it.
+    /// PSN behind the last packet that left before the probe.
     behind: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Sender {
-    /// Keeps the order of packets, for the timer.
+    /// Transmission order of the packets, for the timer.
     packets: selective_repeat::Sender,
     rule: Rule,
     recovering: Option<Recovering>,
     probe: Option<Probe>,
-    /// When the next probe leaves; [`Time::MAX`] while nothing is missed.
+    /// Time at which the next probe leaves; [`Time::MAX`] while nothing is outstanding.
     probe_at: Time,
-    /// Probes in a row, without anything heard.
+    /// Number of consecutive probes since anything arrived.
     probes: u32,
-    /// The path last heard of.
+    /// Path of the latest acknowledgement.
     heard_on: Option<PathId>,
 }
 
@@ -89,7 +93,7 @@ impl Sender {
     pub(super) fn on_acked(&mut self, slot: &Slot, certain: bool) {
         self.packets.on_acked(slot, certain);
     }
-    /// Needs the window, so [`Sender::heard`] does it.
+    /// Does nothing: detection needs the window, so [`Sender::heard`] does it.
     pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
         false
     }
@@ -106,12 +110,12 @@ impl Sender {
         self.packets.oldest_in_flight(flight)
     }
 
-    /// Whether what is to be sent again leaves whatever the window says.
+    /// Returns true if retransmissions may leave even if the window is full.
     pub(crate) fn is_recovering(&self) -> bool {
         self.recovering.is_some()
     }
 
-    /// A packet has left: if nothing was missed before, something may be now. `waits`: new data does.
+    /// Schedules the first probe after a packet has left. `waits`: new data waits to be sent.
     pub(crate) fn left(&mut self, now: Time, waits: bool, window: &SendWindow) -> Time {
         if self.probe_at == Time::MAX {
             self.probe_at = self.first_probe(now, waits, window);
@@ -127,8 +131,8 @@ impl Sender {
         })
     }
 
-    /// An acknowledgement came from `path` and has been taken in: what is lost now? `waits`: new data does. `mtu` is the payload
-    /// of a full packet.
+    /// Declares packets lost after an acknowledgement that came by `path` has been processed. `waits`: new data waits
+    /// to be sent. `mtu` is the payload of a full packet in bytes.
     #[expect(clippy::too_many_arguments, reason = "what one acknowledgement comes with")]
     pub(crate) fn heard(
         &mut self,
@@ -156,14 +160,14 @@ impl Sender {
         self.resend(window, mtu, flight, lost);
     }
 
-    /// Packets ahead of the gap that prove it a loss.
+    /// Number of packets ahead of the gap that prove it a loss.
     fn proof_packets(&self, window: &SendWindow, mtu: u16) -> u64 {
         let (mtu, least) = (u64::from(mtu), u64::from(self.rule.reorder_packets));
         let windows = (self.rule.reorder_windows * window.bytes as f64) as u64;
         windows.min(window.most_bytes).max(least * mtu) / mtu
     }
 
-    /// In recovery, what is missing of a window from the oldest packet on is lost.
+    /// In recovery, declares the missing packets of one window from the oldest packet on lost.
     fn resend(&mut self, window: &SendWindow, mtu: u16, flight: &mut Flight, lost: &mut Vec<u64>) {
         let Some(recovering) = &mut self.recovering else { return };
         let reach = (window.bytes / u64::from(mtu)).max(1);
@@ -177,12 +181,12 @@ impl Sender {
         recovering.mark = recovering.mark.max(end);
     }
 
-    /// When the next probe leaves, if it is for anything.
+    /// Time at which the next probe leaves, if packets are outstanding.
     pub(crate) fn probe_at(&self, flight: &Flight) -> Option<Time> {
         (self.probe_at != Time::MAX && flight.una() < flight.next()).then_some(self.probe_at)
     }
 
-    /// A probe leaves. Its path, where that is known; `None`: that of the next packet.
+    /// Records a probe that leaves now. Returns its path, or `None` if it takes that of the next packet.
     pub(crate) fn probes(&mut self, now: Time, window: &SendWindow, flight: &Flight) -> Option<PathId> {
         self.probe = Some(Probe { sent_at: now, behind: flight.next() });
         self.probe_at = now.saturating_add(times(window.base_rtt, self.rule.probe_again_rtts));
@@ -190,8 +194,8 @@ impl Sender {
         self.heard_on.filter(|_| self.probes % 2 == 1)
     }
 
-    /// The answer to a probe that left at `sent_at`. False if that is none of this end's latest. If it met no queue, what left
-    /// before it is lost.
+    /// Processes the answer to a probe that left at `sent_at`. Returns false unless that was this end's latest one.
+    /// If the probe met no queue, packets that left before it are lost.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -214,7 +218,7 @@ impl Sender {
     }
 }
 
-/// Packets known to have arrived ahead of the oldest that has not.
+/// Number of packets known to have arrived ahead of the oldest missing one.
 fn ahead(flight: &Flight) -> u64 {
     let missing = u64::from(flight.inflight_packets()) + u64::from(flight.lost_packets());
     flight.next() - flight.una() - missing
@@ -238,7 +242,7 @@ mod tests {
     fn sender() -> Sender {
         Sender::new(Recovery::sleek())
     }
-    /// So many packets, one a nanosecond.
+    /// A flight of that many packets, one per nanosecond.
     fn flight_of(sender: &mut Sender, packets: u64) -> Flight {
         let mut flight = Flight::new(1 << 20);
         for psn in 0..packets {
@@ -247,7 +251,7 @@ mod tests {
         }
         flight
     }
-    /// Acknowledges these at `at`, and tells what is lost by it.
+    /// Acknowledges `psns` at `at` and returns the losses that follow.
     fn heard(
         sender: &mut Sender,
         flight: &mut Flight,
@@ -288,13 +292,13 @@ mod tests {
         assert_eq!(sender.proof_packets(&window(262_926), MTU), 64);
     }
 
-    /// A window of 20,000 bytes is four packets: so far ahead of the oldest one they are sent again, each once.
+    /// A window of 20,000 bytes is four packets: those of them from the oldest on are retransmitted, each once.
     #[test]
     fn a_window_is_sent_again_from_the_gap_on_each_packet_once() {
         let mut sender = sender();
         let mut flight = flight_of(&mut sender, 40);
         let at = Time::from_us(20);
-        // Only 20..27 have arrived: of four from the gap on none has.
+        // Only 20..27 have arrived: none of the first four.
         assert_eq!(heard(&mut sender, &mut flight, at, 20..27, 20_000), [0, 1, 2, 3]);
         assert!(heard(&mut sender, &mut flight, at, 27..30, 20_000).is_empty(), "each once");
         for psn in 0..4 {
@@ -302,9 +306,9 @@ mod tests {
             let tx = flight.sent(psn, Time::from_us(21), PathId(1), 4_150, Memo(0));
             sender.on_sent(psn, tx);
         }
-        // The gap is 2 now: up to 5.
+        // The gap is at 2 now, so the range ends at 5.
         assert_eq!(heard(&mut sender, &mut flight, Time::from_us(33), 0..2, 20_000), [4, 5]);
-        // What arrives of the rest after all ends it: everything up to 40 has.
+        // The rest arrives after all, which ends recovery: everything below 40 has arrived.
         assert!(heard(&mut sender, &mut flight, Time::from_us(34), 2..40, 20_000).is_empty());
         assert!(!sender.is_recovering() && flight.una() == 40);
     }
@@ -324,7 +328,7 @@ mod tests {
         let mut flight = flight_of(&mut sender, 4);
         let w = window(100_000);
         assert_eq!(sender.probe_at(&flight), None);
-        // Three base round trips; or one and the target, where no new data waits.
+        // Three base round trips; or one and the delay target, if no new data waits.
         assert_eq!(sender.left(Time::ZERO, true, &w), Time::from_us(36));
         assert_eq!(sender.left(Time::from_us(5), true, &w), Time::from_us(36), "what left first counts");
         let mut lost = Vec::new();
@@ -332,7 +336,7 @@ mod tests {
         flight.advance_over_acked();
         sender.heard(Time::from_us(12), PathId(3), false, &w, MTU, &mut flight, &mut lost);
         assert_eq!(sender.probe_at(&flight), Some(Time::from_us(33)));
-        // The path last heard of, then another, five round trips later.
+        // The path of the latest acknowledgement, then another, five round trips later.
         assert_eq!(sender.probes(Time::from_us(33), &w, &flight), Some(PathId(3)));
         assert_eq!(sender.probe_at(&flight), Some(Time::from_us(93)));
         assert_eq!(sender.probes(Time::from_us(93), &w, &flight), None);
@@ -356,13 +360,13 @@ mod tests {
             let mut lost = Vec::new();
             assert!(!sender.answered(at, Time::from_us(29), &w, MTU, &mut flight, &mut lost));
             assert!(sender.answered(at, Time::from_us(30), &w, MTU, &mut flight, &mut lost));
-            // 12 us without a queue, and 9 us are the target.
+            // 12 us without a queue; the delay target is 9 us.
             assert_eq!(lost, lost_by_it, "{took}");
             assert!(!sender.answered(at, Time::from_us(30), &w, MTU, &mut flight, &mut lost), "once");
         }
     }
 
-    /// A window of one packet: the probe's recovery goes on with each acknowledgement, as any.
+    /// A window of one packet: the probe's recovery continues with each acknowledgement.
     #[test]
     fn a_small_window_goes_packet_by_packet() {
         let mut sender = sender();

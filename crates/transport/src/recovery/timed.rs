@@ -1,24 +1,24 @@
-//! Recovery by time: selective repeat that finds losses by how long packets take, as RACK and its tail loss probe do
-//! (RFC 8985), and that learns this time from the packets that arrive.
+//! Recovery by time: selective repeat that finds losses by the time that packets take, as RACK and its tail loss
+//! probe do (RFC 8985), and that learns this time from the packets that arrive.
 //!
-//! *Patience* is how long a packet may say nothing. It is a quarter more than the longest time that any of late took, at
-//! least; more while few have been measured, since three idle round trips are then all that is known. A packet counts as
-//! lost if it left before one that has arrived and longer ago than that. What merely waits in a queue that grows is not
-//! overtaken, and what arrives late is measured itself: each false alarm raises patience above what caused it, so false
-//! alarms are few however long a pause is.
+//! *Patience* is the time that a packet may stay unacknowledged. It is at least a quarter more than the longest
+//! recent time of any packet. While few packets have been measured it is more, because three idle round trips are
+//! then all that is known. A packet counts as lost if it left before one that has arrived, and longer ago than
+//! patience. A packet that merely waits in a growing queue is not overtaken. A late arrival is measured too: each
+//! false alarm raises patience above its cause, so false alarms are few however long a pause is.
 //!
-//! Where nothing tells (the last packets of a message, a queue that has grown), a *probe* follows the oldest packet after
-//! patience, then another one after twice that, and so on. It waits in the queues that data waits in, so the answer is as
-//! late as the data is: then it has overtaken nothing, and patience grows by what it measured. A second one takes the path that
-//! the next packet would take, or one that was good: if that is answered and the first is not, the path is dead or slower than
-//! any was of late.
+//! If nothing arrives that proves a loss (the last packets of a message, a queue that has grown), a *probe* follows
+//! the oldest packet after patience, another one after twice that, and so on. The probe waits in the same queues as
+//! data, so its answer is as late as the data. Then it has overtaken nothing, and patience grows by its measurement.
+//! A second probe takes the path of the next packet, or one that worked recently. If that one is answered and the
+//! first is not, the first path is dead or slower than any recent one.
 //!
-//! Only if all of them say nothing for the configured time does that count as a *timeout*, of which each further one takes
-//! longer, as configured. The oldest packet is sent again then. Where the policy lets no packet leave while so many are in
-//! flight, more of them count as lost: four, then sixteen, and so on.
+//! Only if none of them is answered for the configured time does that count as a *timeout*. Each further timeout
+//! takes longer, as configured. The oldest packet is then retransmitted. If the policy lets no packet leave because
+//! too many are in flight, more of them count as lost: four, then sixteen, and so on.
 //!
-//! A path may answer probes and lose all that is long, such as one with a short MTU. The oldest packet is *stuck* then: it is lost
-//! each time, for as long as all timeouts together, and the sender gives up.
+//! A path may answer probes and lose all long packets, for example if its MTU is too small. The oldest packet is then
+//! *stuck*: it is lost each time, for as long as all timeouts together, and the sender gives up.
 
 use alloc::vec::Vec;
 
@@ -27,18 +27,19 @@ use pathweave_units::{Duration, PathId, Time};
 use super::selective_repeat::{Sender, Stuck};
 use crate::send::flight::{Flight, Slot};
 
-/// Packets that count as late with each acknowledgement, or each time the timer fires. So what is sent again is clocked by
-/// what arrives. Where pauses of switches hold a whole window on some paths, what arrives of its first packets makes
-/// patience longer before the rest is sent again for nothing.
+/// Largest number of packets declared late with each acknowledgement or firing of the timer. Arrivals thus clock the
+/// retransmissions. If paused switches hold a whole window on some paths, the first arrivals raise patience before
+/// the rest is retransmitted in vain.
 const AT_ONCE: u32 = 2;
 
-/// Losses of a packet after which it may count as stuck. A channel that loses nine packets of ten loses one so often once in 800 times.
+/// Losses of a packet after which it may count as stuck. A channel that loses nine packets of ten loses one as often
+/// once in 800 times.
 const STUCK_LOSSES: u32 = 64;
 
-/// Paths on which probes leave at a time.
+/// Largest number of paths on which probes leave at a time.
 const MOST_ASKED: usize = 8;
 
-/// Time between two looks at what is late, where nothing arrives.
+/// Time between two checks for late packets if nothing arrives.
 pub(crate) fn pause(patience: Duration) -> Duration {
     Duration::from_ps((patience.as_ps() / 16).max(1))
 }
@@ -50,43 +51,43 @@ pub(crate) struct Oldest {
     pub(crate) standing: Standing,
 }
 
-/// The meaning of an answer for what left before its probe on its path and is not acknowledged.
+/// Meaning of an answer for packets that left before its probe on the same path and are not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
     /// The packet is lost.
     Prove,
-    /// Something has overtaken the packet.
+    /// The packet counts as overtaken.
     Overtake,
 }
 
 /// The state of a packet in flight, as the sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing that left after it has arrived.
+    /// No packet that left after it has arrived.
     InTurn,
-    /// Something has.
+    /// A packet that left after it has arrived.
     Overtaken,
-    /// And a probe was sent after it.
+    /// Overtaken, and a probe was sent after it.
     Asked,
 }
 
-/// The times at which an overtaken packet is asked for and is lost.
+/// Times after which an overtaken packet is probed for and is lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) patience: Duration,
-    /// The same, unless probes prove losses.
+    /// Equals `patience`, unless probes prove losses.
     pub(crate) lost_after: Duration,
 }
 
 impl Rule {
-    /// Time until it is asked for, or lost.
+    /// Time until the packet is probed for, or, once that has happened, until it is lost.
     fn wait(&self, is_asked: bool) -> Duration {
         if is_asked { self.lost_after } else { self.patience }
     }
 }
 
 impl Sender {
-    /// A packet in flight is lost.
+    /// Declares a packet in flight lost.
     fn lose(&mut self, now: Time, psn: u64, flight: &mut Flight) {
         if psn == flight.una() {
             self.order.lost_oldest(now, psn);
@@ -94,7 +95,7 @@ impl Sender {
         flight.lose(psn);
     }
 
-    /// Time for which the oldest packet has been lost each time it was sent; `None` unless that was often.
+    /// Time since the first of the successive losses of the oldest packet. `None` unless there were [`STUCK_LOSSES`].
     pub(crate) fn stuck_for(&self, now: Time, flight: &Flight) -> Option<Duration> {
         let Stuck { psn, since, losses } = self.order.stuck()?;
         (losses >= STUCK_LOSSES && psn == flight.una()).then(|| now.saturating_since(since))
@@ -116,25 +117,26 @@ impl Sender {
         Some(Oldest { sent_at, standing })
     }
 
-    /// Whether the time since then, at which a packet left, says how long packets take, though another one told of it:
-    /// acknowledgements may be held back or lost. Where patience has ended since, patience itself is all that would be
-    /// measured, and it would grow with each acknowledgement that is lost.
+    /// Returns true if the time since `sent_at` measures how long a packet took, although a later acknowledgement
+    /// reported it: acknowledgements may be delayed or lost. If patience has ended since then, the measurement would
+    /// only repeat patience, which would grow with each lost acknowledgement.
     pub(crate) fn is_telling(&self, sent_at: Time) -> bool {
         !self.order.was_impatient_since(sent_at)
     }
 
-    /// A timeout counts.
+    /// Records a timeout.
     pub(crate) fn timed_out(&mut self, now: Time) {
         self.order.silent(now);
     }
 
-    /// True if a timeout has counted since then.
+    /// Returns true if a timeout has counted since `sent_at`.
     pub(crate) fn has_timed_out_since(&self, sent_at: Time) -> bool {
         self.order.was_silent_since(sent_at)
     }
 
-    /// What was overtaken and has been away for too long is lost; of many, [`AT_ONCE`]. When to look again, if nothing
-    /// arrives: at the next packet overtaken that is to be asked for or lost, or after [`pause`].
+    /// Declares overtaken packets lost that have been in flight for too long, at most [`AT_ONCE`]. Returns the time
+    /// of the next check if nothing arrives: when the next overtaken packet is to be probed for or is lost, or after
+    /// [`pause`].
     pub(crate) fn find_late(
         &mut self,
         now: Time,
@@ -168,19 +170,19 @@ impl Sender {
         None
     }
 
-    /// Probes may leave on another path than the packet they follow: not where order proves losses.
+    /// Returns true if probes may leave on another path than the packet that they follow: not if order proves losses.
     pub(crate) fn may_ask_on_others(&self) -> bool {
         !self.proves_by_order()
     }
 
-    /// The path of the oldest packet in flight.
+    /// Path of the oldest packet in flight.
     pub(crate) fn oldest_path(&mut self, flight: &Flight) -> Option<PathId> {
         self.oldest_in_flight(flight)?;
         Some(flight.slot(self.order.front()?.0).path)
     }
 
-    /// The paths of packets that were overtaken, left at least `patience` ago and were not asked for, into `paths`; of many,
-    /// [`MOST_ASKED`]. They are asked for now.
+    /// Collects the paths of overtaken packets that left at least `patience` ago and were not probed for; at most
+    /// [`MOST_ASKED`]. Records that these packets are probed for now.
     pub(crate) fn ask(&mut self, now: Time, patience: Duration, flight: &Flight, paths: &mut Vec<PathId>) {
         let mut late: Vec<(u32, PathId)> = flight
             .in_flight()
@@ -188,7 +190,7 @@ impl Sender {
             .filter(|(_, slot)| slot.sent_at.saturating_add(patience) <= now)
             .map(|(_, slot)| (slot.tx, slot.path))
             .collect();
-        // Those that left first.
+        // Oldest first.
         late.sort_unstable_by_key(|(tx, _)| tx.wrapping_sub(self.arrived_tx));
         for (tx, path) in late {
             if !paths.contains(&path) {
@@ -202,18 +204,18 @@ impl Sender {
         paths.iter().for_each(|&path| self.probe(now, path));
     }
 
-    /// A probe leaves now on this path, behind all that has left.
+    /// Records a probe that leaves now on this path, behind all packets sent so far.
     pub(crate) fn probe(&mut self, now: Time, path: PathId) {
         self.order.probe(now, path);
     }
 
-    /// All that has left has been asked for, as nothing was heard of any.
+    /// Records that all packets sent so far are probed for, because nothing was received about any.
     pub(crate) fn asked_for_all(&mut self) {
         self.order.asked(self.order.end_tx().wrapping_sub(1));
     }
 
-    /// Takes in an answer to a probe; false if it is none. What left before the probe has been overtaken; where answers prove it, what left on its
-    /// path is lost.
+    /// Processes an answer to a probe. Returns false if it is not one. Packets sent before the probe count as
+    /// overtaken. With [`Answers::Prove`], those on its path are lost.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -239,12 +241,12 @@ impl Sender {
         true
     }
 
-    /// The path of a packet is silent: it was followed by a probe that has not been answered.
+    /// Returns true if the packet was followed by a probe on its path that has not been answered.
     pub(crate) fn is_silent(&self, slot: &Slot) -> bool {
         self.order.is_silent(slot.tx, slot.path)
     }
 
-    /// The oldest packet in flight counts as lost, whatever is known of it.
+    /// Declares the oldest packet in flight lost, whatever is known of it.
     pub(crate) fn lose_oldest(&mut self, now: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         self.order.impatient(now);
         if self.oldest_in_flight(flight).is_some()
@@ -288,7 +290,7 @@ mod tests {
         );
         assert_eq!(sender.find_late(Time::from_us(25), rule, &mut flight, &mut lost), None);
         assert_eq!(lost, [0]);
-        // PSN 2 has been away for longer, in the end; but nothing has overtaken it.
+        // PSN 2 has been in flight for longer than patience in the end, but nothing has overtaken it.
         lost.clear();
         assert_eq!(sender.find_late(Time::from_us(90), rule, &mut flight, &mut lost), None);
         assert_eq!(
@@ -320,7 +322,8 @@ mod tests {
         assert_eq!(lost, [0]);
     }
 
-    /// Of packets 0 and 2 on path 0 and 1 on path 1 that are late, a probe on path 0 proves what left before it there.
+    /// Packets 0 and 2 on path 0 and packet 1 on path 1 are late. A probe on path 0 proves the loss of those sent
+    /// before it there.
     #[test]
     fn an_answer_proves_what_left_before_its_probe_on_its_path() {
         let (mut sender, mut flight, mut lost) = (Sender::timed(0), Flight::new(64), Vec::new());
@@ -337,7 +340,7 @@ mod tests {
         assert_eq!(paths, [PathId(0), PathId(1)]);
         assert_eq!(sender.oldest(&flight).map(|oldest| oldest.standing), Some(Standing::Asked));
         assert!(sender.is_silent(flight.slot(0)) && !sender.is_silent(flight.slot(3)));
-        // PSN 2 was not late yet, but its path is asked.
+        // PSN 2 was not late yet, but its path was probed.
         sent(&mut sender, &mut flight, 4, Time::from_us(30));
         let probe = (Time::from_us(26), PathId(0));
         for proved in [[0, 2], [0, 2]] {
@@ -351,7 +354,7 @@ mod tests {
             &mut flight,
             &mut lost
         ));
-        // Path 1 says nothing: twice patience.
+        // Path 1 does not answer: twice patience decides.
         lost.clear();
         let look = sender.find_late(Time::from_us(45), rule, &mut flight, &mut lost);
         assert_eq!(look, Some(Time::from_us(51)));

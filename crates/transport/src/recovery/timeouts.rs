@@ -1,5 +1,5 @@
-//! Recovery by the timer of RDMA NICs alone: selective repeat whose first timeouts in a row are alike and only then double
-//! (MRC). The interval and the retries are in place of the configured ones.
+//! Recovery by the retransmission timer of RDMA NICs alone (MRC): selective repeat whose first successive timeouts
+//! have equal length and double only then. Its interval and retries replace the configured ones.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use super::selective_repeat;
 use crate::config::RetransmissionConfig;
 use crate::send::flight::{Flight, Slot};
 
-/// The interval, and the steps up to the largest exponent.
+/// Unit of the interval, and its largest exponent.
 const UNIT: Duration = Duration::from_ns(1_024);
 const MOST_EXPONENT: u32 = 24;
 
@@ -21,17 +21,18 @@ pub(crate) struct Sender {
     alike: u8,
 }
 
-/// Idle round trips that the interval holds at least, where it is not configured: uet-htsim reckons 7.2 at 100 Gb/s.
+/// Idle round trips that the interval lasts at least, if it is not configured. uet-htsim uses 7.2 at 100 Gb/s.
 const IDLE_ROUND_TRIPS: u64 = 8;
 
-/// The least exponent whose interval holds enough idle round trips; where these are not known, the configured timeout.
+/// Smallest exponent whose interval lasts enough idle round trips. If these are unknown, that of the configured
+/// timeout.
 fn exponent_for(idle: Duration, configured: &RetransmissionConfig) -> u32 {
     let wanted = if idle > Duration::ZERO { idle * IDLE_ROUND_TRIPS } else { configured.timeout };
     wanted.as_ps().div_ceil(UNIT.as_ps()).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// The timer that this recovery has in place of the configured one. `idle`: time of a full packet and its acknowledgement,
-/// zero if not known.
+/// Timer of this recovery, which replaces the configured one. `idle`: time of a full packet and its acknowledgement
+/// in an idle network, zero if unknown.
 pub(crate) fn timer(
     recovery: Recovery,
     configured: RetransmissionConfig,
@@ -51,7 +52,7 @@ impl Sender {
     pub(super) fn new(alike: u8) -> Self {
         Sender { packets: selective_repeat::Sender::new(0), alike }
     }
-    /// How often the interval has doubled after so many timeouts in a row.
+    /// Number of doublings of the interval after `timeouts` successive timeouts.
     pub(super) fn doublings(&self, timeouts: u32) -> u32 {
         (timeouts + 1).saturating_sub(u32::from(self.alike))
     }
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(waits, [one, one, one, one, one, one, one, two, 2 * two, 4 * two]);
         assert_eq!(timer.after(sender.doublings(60)), Duration::from_ns(1_024 << 24));
         assert_eq!(timer.retry_limit, 14);
-        // None alike but the first.
+        // Only the first has the plain interval.
         assert_eq!((Sender::new(1).doublings(0), Sender::new(1).doublings(1)), (0, 1));
     }
 
@@ -107,7 +108,7 @@ mod tests {
         assert_eq!(timer(Recovery::GoBackN, configured, Duration::ZERO), configured);
     }
 
-    /// 8 x 12 us are 96 us: 1.024 us x 2^7 are 131 us. 8 x 400 us: 2^12 are 4.2 ms. Nothing known: the configured 4 ms.
+    /// 8 x 12 us are 96 us: 1.024 us x 2^7 are 131 us. 8 x 400 us: 2^12 are 4.2 ms. Unknown: the configured 4 ms.
     #[test]
     fn by_itself_it_is_longer_than_eight_idle_round_trips() {
         let recovery =

@@ -1,33 +1,35 @@
-//! How long packets take of late, and how long one may say nothing: *patience*.
+//! Recent time that packets take, and *patience*: the time that a packet may stay unacknowledged.
 
 use pathweave_policy::AckPolicy;
 use pathweave_units::Duration;
 
 use crate::config::Evidence;
 
-/// Idle round trips that a packet may say nothing before any has been measured.
+/// Idle round trips that a packet may stay unacknowledged before any has been measured.
 const UNMEASURED: u32 = 3;
-/// Packets over which the longest time of late is forgotten, as a power of two: eight windows, so that a path taken once in
-/// a few round trips is remembered; and no fewer than so many, since a window of one packet sees what others do to it.
+/// Packets over which the longest recent time is forgotten, as a power of two. Eight windows, so that a path used
+/// once in a few round trips is remembered; and at least 2^6, because a window of one packet sees only the effects of
+/// others.
 const WINDOWS_BITS: u32 = 3;
 const LEAST_BITS: u32 = 6;
 
-/// How long packets take, in units of 256 ps: up to a second.
+/// Time that packets take, in units of 256 ps: up to a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// The longest of late; 0 before the first.
+    /// Longest recent time; 0 before the first measurement.
     high: u32,
-    /// What is added to it while few were measured; before the first, all there is.
+    /// Margin added to `high` while few packets were measured; before the first, the whole estimate.
     doubt: u32,
 }
 
 const UNIT_BITS: u32 = 8;
 
-/// In a byte: how late a host may be, as a power of two of these units, 0 for punctual ones; and what proves a packet lost.
+/// Two values in a byte: the delay of hosts as a power of two of these units, 0 for punctual hosts; and the evidence
+/// that proves a packet lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack(u8);
 
-/// How many times patience an overtaken packet may be away that no probe has proved lost, where probes do.
+/// Multiple of patience after which an overtaken packet is lost without proof, if probes are the evidence.
 const UNPROVED: u64 = 2;
 
 impl Slack {
@@ -38,8 +40,9 @@ impl Slack {
         let bits = units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8);
         Slack(if evidence == Evidence::Probe { bits | Self::PROBES } else { bits })
     }
-    /// Each packet is acknowledged by itself, over its own path: an answer that comes without an acknowledgement of what was
-    /// before its probe proves that lost. One for several takes the path of the last of them, and may be later.
+    /// Records the peer's acknowledgement policy. If each packet is acknowledged separately, on its own path, an
+    /// answer without the acknowledgement of packets before its probe proves those lost. An acknowledgement for
+    /// several takes the path of the last one and may be later.
     pub(crate) fn with_answers_by_path(self, acks: AckPolicy) -> Self {
         let each = acks.every_packets == 1 && acks.every_bytes.is_none();
         Slack(if each { self.0 | Self::PROVES } else { self.0 })
@@ -54,11 +57,11 @@ impl Slack {
     pub(crate) fn evidence(self) -> Evidence {
         if self.0 & Self::PROBES == 0 { Evidence::Patience } else { Evidence::Probe }
     }
-    /// Whether the answer of a probe proves what left before it on its path lost.
+    /// Returns true if the answer to a probe proves the loss of packets that left before it on its path.
     pub(crate) fn answers_prove(self) -> bool {
         self.0 & (Self::PROBES | Self::PROVES) == Self::PROBES | Self::PROVES
     }
-    /// After what time an overtaken packet is lost, whatever is known of it.
+    /// Time after which an overtaken packet is lost, whatever is known of it.
     #[inline]
     pub(crate) fn lost_after(self, patience: Duration) -> Duration {
         match self.evidence() {
@@ -73,18 +76,18 @@ fn units(span: Duration) -> u32 {
 }
 
 impl Timing {
-    /// `idle`: time of a full packet there and its acknowledgement back, zero if not known.
+    /// `idle`: time of a full packet and its acknowledgement in an idle network, zero if unknown.
     pub(crate) fn new(idle: Duration) -> Self {
         let doubt = if idle == Duration::ZERO { u32::MAX } else { units(idle).saturating_mul(UNMEASURED) };
         Timing { high: 0, doubt }
     }
 
-    /// A packet took so long, while so many were in flight.
+    /// Records that a packet took `took` while `in_flight` packets were in flight.
     #[inline]
     pub(crate) fn measure(&mut self, took: Duration, in_flight: u32) {
         let took = units(took).max(1);
         if self.high == 0 {
-            // As a smoothed round trip and four deviations of half of it (RFC 6298) would have it; but one that is short
+            // Like a smoothed round trip plus four deviations of half of it (RFC 6298). But a short first measurement
             // does not end patience at once.
             let rest = if self.doubt == u32::MAX { 0 } else { self.doubt.saturating_sub(took) };
             (self.high, self.doubt) = (took, rest.max(took.saturating_mul(UNMEASURED - 1)));
@@ -100,8 +103,8 @@ impl Timing {
         }
     }
 
-    /// How long a packet may say nothing. `most` bounds what is guessed, not what was measured: packets that wait longer in
-    /// a deep queue are not lost.
+    /// Time that a packet may stay unacknowledged. `most` bounds estimates, not measurements: packets that wait
+    /// longer in a deep queue are not lost.
     #[inline]
     pub(crate) fn patience(&self, slack: Slack, most: Duration) -> Duration {
         let after_high = |more: u32| Duration::from_ps((u64::from(self.high) + u64::from(more)) << UNIT_BITS);
@@ -120,7 +123,7 @@ mod tests {
         timing.patience(Slack::new(Duration::ZERO, Evidence::Patience), US * 1_000).as_ps() as f64 / 1e6
     }
 
-    /// Within the resolution of 256 ps.
+    /// Comparison within the resolution of 256 ps.
     fn close(timing: &Timing, wanted: f64) -> bool {
         (us(timing) - wanted).abs() < 0.002
     }
@@ -129,14 +132,14 @@ mod tests {
     fn patience_by_hand() {
         let mut timing = Timing::new(US * 10);
         assert!(close(&timing, 30.0));
-        // 10 and four deviations of 5; the deviation of a second one of 10 is 3.75.
+        // 10 and four deviations of 5. The deviation after a second measurement of 10 is 3.75.
         timing.measure(US * 10, 1);
         assert!(close(&timing, 30.0), "{}", us(&timing));
         timing.measure(US * 10, 1);
         assert!(close(&timing, 25.0), "{}", us(&timing));
         (0..20).for_each(|_| timing.measure(US * 10, 1));
         assert!(close(&timing, 12.5), "{}", us(&timing));
-        // One of 40 is remembered at once, and with the next a 64th of what it was too long is forgotten.
+        // One of 40 counts at once. With the next, a 64th of the excess is forgotten.
         timing.measure(US * 40, 1);
         assert!(close(&timing, 50.0), "{}", us(&timing));
         timing.measure(US * 10, 1);

@@ -1,4 +1,5 @@
-//! Which bytes of the other end's memory requests under way write or read: what a WRITE behind them must not overtake.
+//! Byte ranges of the peer's memory that requests in progress write or read, and that a later WRITE must not
+//! overtake.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
@@ -6,7 +7,7 @@ use pathweave_wire::Operation;
 
 use super::message::Message;
 
-/// Bytes of the other end's memory, one at least, under the key by which they were named.
+/// Bytes of the peer's memory, at least one, under the key that names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     rkey: u64,
@@ -15,7 +16,7 @@ struct Range {
 }
 
 impl Range {
-    /// What a request touches there, if anything.
+    /// Range that a request accesses, if any.
     fn of(message: &Message) -> Option<Range> {
         let touches = matches!(message.op, Operation::Write | Operation::WriteImm | Operation::ReadRequest);
         (touches && message.len > 0).then(|| Range {
@@ -29,22 +30,23 @@ impl Range {
         self.rkey == other.rkey && self.first <= other.last && other.first <= self.last
     }
 
-    /// With `other`, which has the same key, and all between them.
+    /// Smallest range that contains this one and `other`, which has the same key.
     fn with(&self, other: &Range) -> Range {
         Range { first: self.first.min(other.first), last: self.last.max(other.last), ..*self }
     }
 }
 
-/// Which WRITEs claim their bytes until they are complete. READs always do.
+/// Rule by which WRITEs claim their bytes until they are complete. READs always do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// The other end places packets as they arrive: a WRITE must wait for those it overlaps.
+    /// The peer places packets as they arrive: a WRITE must wait for those that it overlaps.
     Claim,
-    /// It takes packets in order only, so that WRITEs land in order by themselves (go-back-N).
+    /// The peer accepts packets in order only, so that WRITEs are carried out in order anyway (go-back-N).
     LandInOrder,
 }
 
-/// The bytes claimed by requests under way. Worked out when a WRITE first asks, and forgotten when nothing is under way.
+/// Bytes claimed by requests in progress. Computed when a WRITE first needs them, and dropped when nothing is in
+/// progress.
 #[derive(Debug)]
 pub(crate) struct Claims {
     writes: Writes,
@@ -53,20 +55,20 @@ pub(crate) struct Claims {
 
 #[derive(Debug)]
 enum Known {
-    /// Not asked yet.
+    /// Not computed.
     Nothing,
-    /// Everything claimed has one key and lies within; `None`: nothing is. A stream of WRITEs one behind the other never
-    /// needs more.
+    /// All claims have one key and lie within this range; `None` if there are no claims. A stream of consecutive
+    /// WRITEs never needs more.
     Within(Option<Range>),
     Exactly(Exact),
 }
 
-/// Claims one by one.
+/// Claims as single ranges.
 #[derive(Debug, Default)]
 struct Exact {
-    /// By key and first byte: the last one. Those of WRITEs do not overlap, or one of them would be waiting.
+    /// Last byte by key and first byte. Ranges of WRITEs do not overlap, or one of them would be waiting.
     writes: BTreeMap<(u64, u64), u64>,
-    /// Those of READs may. They are few, and end in the order in which they began.
+    /// Ranges of READs, which may overlap. They are few, and end in the order in which they began.
     reads: VecDeque<Range>,
 }
 
@@ -75,13 +77,13 @@ impl Claims {
         Claims { writes, known: Known::Nothing }
     }
 
-    /// What a request claims, if anything.
+    /// Range that a request claims, if any.
     fn claim(&self, message: &Message) -> Option<Range> {
         let passes = self.writes == Writes::LandInOrder && message.op != Operation::ReadRequest;
         if passes { None } else { Range::of(message) }
     }
 
-    /// Whether a WRITE overlaps nothing that is claimed by the requests under way.
+    /// Returns true if a WRITE overlaps no claim of the requests in progress.
     pub(crate) fn admit(&mut self, write: &Message, under_way: &VecDeque<Message>) -> bool {
         let Some(range) = Range::of(write) else { return true };
         if let Known::Nothing = self.known {
@@ -97,7 +99,7 @@ impl Claims {
         exact.is_free(&range)
     }
 
-    /// A request is under way, the last of them.
+    /// Adds the claim of a request that is now in progress, the last one of them.
     pub(crate) fn began(&mut self, message: &Message, under_way: &VecDeque<Message>) {
         let Some(range) = self.claim(message) else { return };
         match &mut self.known {
@@ -109,7 +111,7 @@ impl Claims {
         }
     }
 
-    /// A request is complete, the first of those under way.
+    /// Removes the claim of a complete request, the first one in progress.
     pub(crate) fn ended(&mut self, message: &Message, left: &VecDeque<Message>) {
         if left.is_empty() {
             self.known = Known::Nothing;
@@ -143,7 +145,7 @@ impl Claims {
         self.known = Known::Exactly(exact);
     }
 
-    /// The same by comparing with each, for tests.
+    /// Equals [`admit`](Self::admit), by comparison with each request, for tests.
     pub(crate) fn admits_slowly(&self, write: &Message, under_way: &VecDeque<Message>) -> bool {
         let mut claims = under_way.iter().filter_map(|message| self.claim(message));
         Range::of(write).is_none_or(|range| !claims.any(|claim| claim.overlaps(&range)))
@@ -192,7 +194,7 @@ mod tests {
         message(Op::Read { rkey, remote_addr }, len)
     }
 
-    /// Requests under way with their claims, as a stream has them.
+    /// Requests in progress with their claims, as in a stream.
     struct Stream {
         claims: Claims,
         under_way: VecDeque<Message>,
@@ -252,7 +254,7 @@ mod tests {
             }
         }
         assert!(matches!(stream.claims.known, Known::Within(Some(Range { first: 0, last: 9_999, .. }))));
-        // Around the corner of a ring a list is made, of what is under way.
+        // When a ring buffer wraps, a list is made of the requests in progress.
         assert!(stream.admits(write(7, 0, 10)));
         let Known::Exactly(exact) = &stream.claims.known else { panic!("{:?}", stream.claims.known) };
         assert_eq!(exact.writes.len(), stream.under_way.len());

@@ -1,28 +1,28 @@
-//! Departures and their echoes. An acknowledgement echoes the instant at which its packet left, and an answer that of its question.
-//! The first echo of a departure measures its path. Every further echo is that of a copy that the network made: it says how old
-//! the copy is, and nothing of the path. This file remembers departures for which nothing waits any more.
+//! Departures and their echoes. An acknowledgement echoes the departure time of its packet, and an answer that of its
+//! question. The first echo of a departure measures its path. Every further echo belongs to a copy that the network
+//! made: it measures the age of the copy, not the path. This file remembers departures that nothing else keeps.
 
 use alloc::collections::VecDeque;
 
 use pathweave_units::{PathId, Time};
 
-/// Departures that are remembered, the newest. The number is above that of packets that count as lost by mistake before the first of
-/// them is echoed.
+/// Number of departures that are remembered, the newest ones. It exceeds the number of packets that are declared lost
+/// by mistake before the first of them is echoed.
 const MOST: usize = 256;
 
 /// An echo of a departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Echo {
-    /// The echo is the first one.
+    /// The echo is the first one of its departure.
     First,
-    /// The echo is not the first, or its departure is not known.
+    /// The echo is not the first, or its departure is unknown.
     Again,
 }
 
-/// Something that left.
+/// A packet that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Departure {
-    /// A packet that counts as lost, or a copy of one that a policy asked for.
+    /// A packet declared lost, or a copy that a policy asked for.
     Packet(u64),
     /// A question of the policy.
     Question(PathId),
@@ -40,7 +40,7 @@ impl Unechoed {
         self.0.push_back((what, at));
     }
 
-    /// An echo of what left then.
+    /// Records an echo of a departure.
     pub(crate) fn echoed(&mut self, what: Departure, at: Time) -> Echo {
         match self.0.iter().rposition(|departure| *departure == (what, at)) {
             Some(place) => {

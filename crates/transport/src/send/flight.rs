@@ -1,4 +1,4 @@
-//! State of each packet between the oldest unacknowledged one and the newest sent.
+//! State of each packet between the oldest unacknowledged one and the newest sent one.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -13,19 +13,19 @@ use super::echoes::{Departure, Echo, Unechoed};
 use crate::bits::BitRing;
 use crate::warm::Warm;
 
-/// Where a packet stands.
+/// State of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// Sent, nothing heard.
+    /// Sent, and neither acknowledged nor declared lost.
     InFlight,
-    /// Declared lost, to be sent again.
+    /// Declared lost, to be retransmitted.
     Lost,
-    /// Arrived at the other end.
+    /// Arrived at the peer.
     Acked,
 }
 
-/// What is kept of a packet's latest transmission: half a cache line.
+/// State of a packet's latest transmission: half a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct Slot {
@@ -37,11 +37,11 @@ pub(crate) struct Slot {
     pub(crate) wire_bytes: u16,
     pub(crate) state: State,
     pub(crate) retransmitted: bool,
-    /// The meaning of the next echo of this transmission.
+    /// Result for the next echo of this transmission.
     next_echo: Echo,
 }
 
-/// Bytes of what is kept of a packet.
+/// Bytes kept for each packet.
 pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
 
 const _: () = assert!(SLOT_BYTES == 32);
@@ -57,11 +57,11 @@ const EMPTY: Slot = Slot {
     next_echo: Echo::Again,
 };
 
-/// Slots the ring begins with; it doubles as the window opens and never shrinks. Few, since of many queue pairs each
-/// sends no more than a small message.
+/// Initial number of slots of the ring, which doubles as the window opens and never shrinks. Few, because most of
+/// many queue pairs send no more than a small message.
 const FIRST_SLOTS: usize = 4;
 
-/// Packets from `una` (the oldest unacknowledged) up to `next` (the next new one), in a ring indexed by PSN.
+/// Packets from `una` (the oldest unacknowledged one) up to `next` (the next new one), in a ring indexed by PSN.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Flight {
@@ -69,29 +69,30 @@ pub(crate) struct Flight {
     next: u64,
     inflight_packets: u32,
     lost_packets: u32,
-    /// Which are [`State::Acked`], to see in one step what an acknowledgement adds.
-    // The tag of this enum has the most values to spare in a queue pair, so the compiler tells by it whether a slot of
-    // the slab is taken. That should cost no further cache line: it is still in the queue pair's first.
+    /// Bitmap of [`State::Acked`], which shows in one step what an acknowledgement adds.
+    // The tag of this enum has the largest niche in a queue pair, so the compiler encodes in it if a slot of the slab
+    // is in use. It must stay in the first cache line of the queue pair, so that the test for that touches no further
+    // one.
     acked: BitRing,
     inflight_bytes: u64,
     slots: Box<[Slot]>,
     next_tx: u32,
-    /// Packets the receiver takes from the oldest missing one on.
+    /// Number of packets, from the oldest missing one on, that the receiver accepts.
     window: u32,
     /// Allocated at the first loss, copy or question.
     rare: Option<Box<Rare>>,
 }
 
-/// State that few queue pairs need, apart from the state that every packet touches.
+/// State that few queue pairs need, kept apart from fields that every packet touches.
 #[derive(Debug, Default)]
 struct Rare {
-    /// PSNs to send again, in this order. Some may have been acknowledged since.
+    /// PSNs to retransmit, in this order. Some may have been acknowledged since.
     resend: VecDeque<u64>,
     unechoed: Unechoed,
 }
 
 impl Flight {
-    /// `window`: packets the receiver takes from the oldest missing one on.
+    /// `window`: number of packets, from the oldest missing one on, that the receiver accepts.
     pub(crate) fn new(window: u32) -> Self {
         Flight {
             una: 0,
@@ -107,7 +108,7 @@ impl Flight {
         }
     }
 
-    /// Begins to load what is kept of a packet, wherever it stands.
+    /// Prefetches the state of a packet.
     #[inline]
     pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
         if let Some(slot) = self.slots.get(psn as usize & self.slots.len().wrapping_sub(1)) {
@@ -126,7 +127,7 @@ impl Flight {
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
-    /// Packets the receiver takes from the oldest missing one on.
+    /// Number of packets, from the oldest missing one on, that the receiver accepts.
     #[inline]
     pub(crate) fn window(&self) -> u32 {
         self.window
@@ -135,8 +136,8 @@ impl Flight {
     pub(crate) fn inflight_packets(&self) -> u32 {
         self.inflight_packets
     }
-    /// How many full packets would take as many bytes, rounded up, but no more than there are: what windows in packets count,
-    /// so that short packets fill them by what they weigh.
+    /// Number of full packets with as many bytes, rounded up, but at most the number of packets. Windows in packets
+    /// count this number, so that short packets use them in proportion to their size.
     #[inline]
     pub(crate) fn full_packets(&self, mtu_payload: u16) -> u32 {
         let (packets, full) = (self.inflight_packets, u64::from(mtu_payload));
@@ -149,7 +150,7 @@ impl Flight {
     pub(crate) fn inflight_bytes(&self) -> u64 {
         self.inflight_bytes
     }
-    /// Packets declared lost and not yet sent again.
+    /// Number of packets declared lost and not yet retransmitted.
     #[inline]
     pub(crate) fn lost_packets(&self) -> u32 {
         self.lost_packets
@@ -159,7 +160,7 @@ impl Flight {
     fn index(&self, psn: u64) -> usize {
         psn as usize & (self.slots.len() - 1)
     }
-    /// The slot of a packet in `una..next`.
+    /// Slot of a packet in `una..next`.
     #[inline]
     pub(crate) fn slot(&self, psn: u64) -> &Slot {
         debug_assert!(self.contains(psn));
@@ -169,7 +170,7 @@ impl Flight {
     pub(crate) fn contains(&self, psn: u64) -> bool {
         psn >= self.una && psn < self.next
     }
-    /// Whether transmission `tx` of `psn` is its latest and nothing has been heard of it.
+    /// Returns true if transmission `tx` is the latest of `psn` and still in flight.
     #[inline]
     pub(crate) fn is_in_flight(&self, psn: u64, tx: u32) -> bool {
         self.contains(psn) && {
@@ -178,7 +179,7 @@ impl Flight {
         }
     }
 
-    /// Whether the latest transmission of `psn` is the one that left at `sent_at`, and nothing has been heard of it.
+    /// Returns true if the latest transmission of `psn` is the one that left at `sent_at`, and is still in flight.
     #[inline]
     pub(crate) fn is_outstanding(&self, psn: u64, sent_at: Time) -> bool {
         self.contains(psn) && {
@@ -187,7 +188,7 @@ impl Flight {
         }
     }
 
-    /// The packet to send again next.
+    /// Next packet to retransmit.
     #[inline]
     pub(crate) fn first_to_resend(&mut self) -> Option<u64> {
         if self.lost_packets == 0 { None } else { Some(self.next_lost()) }
@@ -208,32 +209,32 @@ impl Flight {
         &mut self.rare.get_or_insert_default().resend
     }
 
-    /// Something has left that is not in flight, and may be echoed.
+    /// Records the departure of a packet that is not tracked as in flight, and may be echoed.
     pub(crate) fn also_left(&mut self, what: Departure, at: Time) {
         self.rare.get_or_insert_default().unechoed.left(what, at);
     }
 
-    /// An echo of such a thing.
+    /// Records an echo of such a departure.
     pub(crate) fn also_echoed(&mut self, what: Departure, at: Time) -> Echo {
         self.rare.as_mut().map_or(Echo::Again, |rare| rare.unechoed.echoed(what, at))
     }
 
-    /// An echo of the latest transmission of a packet that has just been acknowledged.
+    /// Records the echo of the latest transmission of a packet that has just been acknowledged.
     #[inline]
     pub(crate) fn latest_echoed(&mut self, psn: u64) {
         let index = self.index(psn);
         self.slots[index].next_echo = Echo::Again;
     }
 
-    /// An echo of the transmission of a packet that left at `sent_at` on `path`. A packet that left longer ago than a window is not
-    /// known any more, unless it counted as lost.
+    /// Records an echo of the transmission of a packet that left at `sent_at` on `path`. A packet that left longer
+    /// ago than a window is unknown, unless it was declared lost.
     #[cold]
     pub(crate) fn echoed(&mut self, psn: u64, sent_at: Time, path: PathId) -> Echo {
         let echo = self.also_echoed(Departure::Packet(psn), sent_at);
         if self.slots_kept().contains(&psn) {
             let index = self.index(psn);
             let slot = &mut self.slots[index];
-            // A later stamp was written on the way.
+            // A switch on the path may have written a later stamp.
             if slot.path == path && slot.sent_at <= sent_at {
                 let latest = core::mem::replace(&mut slot.next_echo, Echo::Again);
                 return if echo == Echo::First { echo } else { latest };
@@ -242,12 +243,12 @@ impl Flight {
         echo
     }
 
-    /// The packets whose slots are in the ring, those done with included.
+    /// Packets whose slots are in the ring, including acknowledged ones.
     fn slots_kept(&self) -> Range<u64> {
         self.next.saturating_sub(self.slots.len() as u64)..self.next
     }
 
-    /// A lost packet was sent again or has arrived after all.
+    /// Records that a lost packet was retransmitted or has arrived after all.
     #[cold]
     fn found(&mut self) {
         self.lost_packets -= 1;
@@ -256,8 +257,8 @@ impl Flight {
         }
     }
 
-    /// A packet has left: `next`, or the one [`Flight::first_to_resend`] told. Returns the number of the
-    /// transmission.
+    /// Records that a packet has left: `next`, or the one that [`Flight::first_to_resend`] returned. Returns the
+    /// number of the transmission.
     #[inline]
     pub(crate) fn sent(&mut self, psn: u64, sent_at: Time, path: PathId, wire_bytes: u32, memo: Memo) -> u32 {
         let retransmitted = psn != self.next;
@@ -307,8 +308,8 @@ impl Flight {
         (self.slots, self.acked) = (slots, acked);
     }
 
-    /// Of the packets `sack` names (bit i: `psn - i`), those of `una..next` not yet known to have arrived, as
-    /// bits of the same meaning.
+    /// Returns the packets of `sack` (bit i: `psn - i`) in `una..next` that are not yet known to have arrived, as a
+    /// bitmap of the same form.
     #[inline]
     pub(crate) fn news(&self, psn: u64, sack: u64) -> u64 {
         if !self.contains(psn) {
@@ -319,8 +320,8 @@ impl Flight {
         sack & known_range & !self.acked.down_from(psn)
     }
 
-    /// A packet has arrived at the other end. Returns its slot if that is news and the packet was in flight:
-    /// of one declared lost before, the policy has heard already.
+    /// Records the arrival of a packet at the peer. Returns its slot if the packet was in flight. The policy has been
+    /// informed before of one that was declared lost.
     #[inline]
     pub(crate) fn ack(&mut self, psn: u64) -> Option<Slot> {
         let index = self.index(psn);
@@ -344,14 +345,14 @@ impl Flight {
         }
     }
 
-    /// The first packet from `from` on, below `to`, that is not known to have arrived.
+    /// First packet of `from..to` that is not known to have arrived.
     #[inline]
     pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
         let psn = from + self.acked.run_of_ones(from, to - from);
         (psn < to).then_some(psn)
     }
 
-    /// Everything below `cumulative` is done with; all of it has been through [`Flight::ack`].
+    /// Moves `una` to `cumulative`. All packets below it must have been through [`Flight::ack`].
     #[inline]
     pub(crate) fn advance(&mut self, cumulative: u64) {
         debug_assert!(self.una <= cumulative && cumulative <= self.next);
@@ -363,7 +364,7 @@ impl Flight {
         self.una = cumulative;
     }
 
-    /// Moves `una` over packets told to have arrived one by one. An honest receiver has moved its cumulative
+    /// Moves `una` over packets that were acknowledged selectively. An honest receiver has moved its cumulative
     /// acknowledgement too.
     #[inline]
     pub(crate) fn advance_over_acked(&mut self) {
@@ -373,7 +374,7 @@ impl Flight {
         }
     }
 
-    /// A packet in flight is declared lost, to be sent again behind those lost before.
+    /// Declares a packet in flight lost, to be retransmitted after those lost before.
     pub(crate) fn lose(&mut self, psn: u64) {
         let index = self.index(psn);
         let slot = &mut self.slots[index];
@@ -387,12 +388,13 @@ impl Flight {
         self.also_left(Departure::Packet(psn), sent_at);
     }
 
-    /// Whether a packet is in flight.
+    /// Returns true if the packet is in flight.
     pub(crate) fn can_lose(&self, psn: u64) -> bool {
         self.contains(psn) && self.slot(psn).state == State::InFlight
     }
 
-    /// Everything unacknowledged is to be sent again, in order; what was in flight is declared lost and told.
+    /// Queues everything unacknowledged for retransmission, in order. Packets in flight are declared lost and
+    /// appended to `lost`.
     pub(crate) fn go_back(&mut self, lost: &mut Vec<u64>) {
         self.resend().clear();
         for psn in self.una..self.next {
@@ -407,13 +409,13 @@ impl Flight {
         }
     }
 
-    /// The packets in flight.
+    /// Packets in flight.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = (u64, &Slot)> {
         let slots = (self.una..self.next).map(|psn| (psn, self.slot(psn)));
         slots.filter(|(_, slot)| slot.state == State::InFlight)
     }
 
-    /// The paths that packets in flight have taken, each once and in order, into `paths`.
+    /// Collects the paths of the packets in flight, each once and sorted.
     pub(crate) fn paths(&self, paths: &mut Vec<PathId>) {
         paths.clear();
         paths.extend(self.in_flight().map(|(_, slot)| slot.path));
@@ -421,12 +423,12 @@ impl Flight {
         paths.dedup();
     }
 
-    /// The paths of the packets below the oldest unacknowledged one, newest first, as far as they are still in the ring.
+    /// Paths of the packets below the oldest unacknowledged one, newest first, as far as they are still in the ring.
     pub(crate) fn acked_paths(&self) -> impl Iterator<Item = PathId> {
         (self.slots_kept().start..self.una).rev().map(|psn| self.slots[self.index(psn)].path)
     }
 
-    /// Forgets every packet; memory is given back.
+    /// Drops all packets and releases memory.
     pub(crate) fn abandon(&mut self) {
         let (next, next_tx) = (self.next, self.next_tx);
         *self = Flight { una: next, next, next_tx, ..Flight::new(self.window) };
@@ -488,8 +490,8 @@ mod tests {
         flight.assert_invariants();
     }
 
-    /// Packet 1 is told by another acknowledgement; packet 0 is lost and sent again at 9 ns. Each departure is echoed once, also after
-    /// the ring has grown, and none that the ring has no room for.
+    /// Packet 1 is reported by another acknowledgement; packet 0 is lost and retransmitted at 9 ns. Each departure is
+    /// echoed once, also after the ring has grown, and none after it has left the ring.
     #[test]
     fn a_departure_is_echoed_once() {
         let (mut flight, path) = (flight_of(2), PathId(0));
@@ -524,7 +526,7 @@ mod tests {
             }
             flight.full_packets(4_096)
         };
-        // Full ones count one each, whatever their headers; so do full ones and a short one behind them.
+        // Full packets count one each, whatever their headers, also with a short one behind them.
         assert_eq!([full_packets(&[]), full_packets(&[4_150]), full_packets(&[4_166; 9])], [0, 1, 9]);
         assert_eq!([full_packets(&[4_166, 4_150, 86]), full_packets(&[86])], [3, 1]);
         // 40 of 214 bytes are 8,560.

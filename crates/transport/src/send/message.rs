@@ -1,4 +1,4 @@
-//! A message of this end: what was posted, or the answer to a READ.
+//! Messages of this end: posted requests, and responses to READs.
 
 use pathweave_units::Time;
 use pathweave_wire::{Data, Operation};
@@ -7,16 +7,16 @@ use crate::events::Opcode;
 use crate::transmit::PayloadRef;
 use crate::work::{Buffer, Op, WorkRequest};
 
-/// A message of this end. Packets are made from it when they leave, so a message of 4 GiB costs what an empty
-/// one does.
+/// A message of this end. Its packets are created when they leave, so a message of 4 GiB takes as much memory as an
+/// empty one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Message {
-    /// PSN of its first packet.
+    /// PSN of the first packet.
     pub(crate) start_psn: u64,
-    /// PSN behind its last packet.
+    /// PSN behind the last packet.
     pub(crate) end_psn: u64,
-    /// Bytes of the message; of a READ request, the bytes asked for.
+    /// Bytes of the message; for a READ request, the requested bytes.
     pub(crate) len: u64,
     pub(crate) buffer: Buffer,
     pub(crate) remote_addr: u64,
@@ -24,27 +24,28 @@ pub(crate) struct Message {
     pub(crate) imm: u32,
     pub(crate) receive_index: u32,
     pub(crate) op: Operation,
-    /// READ: all bytes asked for have arrived.
+    /// True once all bytes requested by a READ have arrived.
     pub(crate) answered: bool,
     pub(crate) start: Start,
-    /// What the application calls the request. An answer to a READ has no such name; of it, where it begins in `buffer`.
+    /// The application's identifier of the request. A READ response has none; for it, the offset of its first byte in
+    /// `buffer`.
     wr_id_or_begin: u64,
 }
 
-/// When a request joins the stream.
+/// Condition under which a request joins the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// In its turn, unless what it does to the other end's memory has to wait.
+    /// In order, unless its access to the peer's memory has to wait.
     InTurn,
-    /// When all requests before it are complete: a fence.
+    /// After all requests before it are complete: a fence.
     AfterAll,
 }
 
-// `SendStream` has a copy of one among what every packet touches.
+// `SendStream` has a copy of one among the fields that every packet touches.
 const _: () = assert!(size_of::<Message>() == 72);
 
 impl Message {
-    /// No message at all.
+    /// Placeholder for no message.
     pub(crate) const NONE: Message = Message {
         start_psn: 0,
         end_psn: 0,
@@ -62,7 +63,7 @@ impl Message {
 }
 
 impl Message {
-    /// The message of a work request, not yet numbered.
+    /// Creates the message of a work request, without PSNs.
     pub(crate) fn from_request(request: &WorkRequest) -> Self {
         let (op, rkey, remote_addr, imm) = match request.op {
             Op::Send => (Operation::Send, 0, 0, 0),
@@ -85,7 +86,7 @@ impl Message {
         }
     }
 
-    /// The answer to a READ request, not yet numbered: `len` bytes from `begin` in `buffer`.
+    /// Creates the response to a READ request, without PSNs: `len` bytes from offset `begin` in `buffer`.
     pub(crate) fn read_response(request: &Data, len: u64, buffer: Buffer, begin: u64) -> Self {
         Message {
             len,
@@ -97,17 +98,17 @@ impl Message {
         }
     }
 
-    /// What the application calls it, if it was posted by it.
+    /// The application's identifier of the request. Meaningless for a READ response.
     pub(crate) fn wr_id(&self) -> u64 {
         self.wr_id_or_begin
     }
 
-    /// Whether it consumes a receive of the other end.
+    /// Returns true if the message consumes a receive of the peer.
     pub(crate) fn consumes_receive(&self) -> bool {
         matches!(self.op, Operation::Send | Operation::SendImm | Operation::WriteImm)
     }
 
-    /// Packets it takes; one at least.
+    /// Number of packets of the message, at least one.
     pub(crate) fn packets(&self, mtu_payload: u16) -> u64 {
         match self.op {
             Operation::ReadRequest => 1,
@@ -115,7 +116,7 @@ impl Message {
         }
     }
 
-    /// Whether it was posted by the application, and as what.
+    /// Kind of completion, or `None` for a READ response, which the application has not posted.
     pub(crate) fn opcode(&self) -> Option<Opcode> {
         match self.op {
             Operation::Send | Operation::SendImm => Some(Opcode::Send),
@@ -125,7 +126,7 @@ impl Message {
         }
     }
 
-    /// Packet `psn` of it, leaving at `sent_at`.
+    /// Creates packet `psn` of the message, which leaves at `sent_at`.
     #[inline]
     pub(crate) fn packet(
         &self,
@@ -147,7 +148,7 @@ impl Message {
         Data {
             psn,
             msn,
-            // Below 2^32: a message has at most 2^32 bytes and this is where its last packet begins.
+            // Fits 32 bits: a message has at most 2^32 bytes, and its last packet begins before its end.
             offset: offset as u32,
             len,
             op: self.op,
@@ -157,7 +158,7 @@ impl Message {
             rkey: self.rkey,
             remote_addr: self.remote_addr,
             imm: match self.op {
-                // A WRITE of several packets is not empty.
+                // A WRITE of several packets has at least 1 byte.
                 Operation::Write | Operation::WriteImm if !last => (self.len - 1) as u32,
                 _ => self.imm,
             },
@@ -166,7 +167,7 @@ impl Message {
         }
     }
 
-    /// Where the payload of `data`, one of its packets, is read from.
+    /// Position of the payload of `data`, which is one of the message's packets.
     #[inline]
     pub(crate) fn payload(&self, data: &Data) -> Option<PayloadRef> {
         let begin = if self.op == Operation::ReadResponse { self.wr_id_or_begin } else { 0 };
@@ -178,7 +179,7 @@ impl Message {
     }
 }
 
-/// Bytes a READ request asks for, or `None` where its fields contradict each other.
+/// Number of bytes that a READ request asks for, or `None` if its fields are contradictory.
 pub(crate) fn read_len(request: &Data) -> Option<u64> {
     match (request.offset, request.imm) {
         (0, imm) => Some(u64::from(imm) + 1),
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(message.packets(4_096), 1 << 20);
         let last = message.packet(message.end_psn - 1, 0, 4_096, false, Time::ZERO);
         assert_eq!((last.offset, last.len), (u32::MAX - 4_095, 4_096));
-        // Every packet says how long the message is.
+        // Every packet carries the length of the message.
         for packet in [message.packet(100, 0, 4_096, false, Time::ZERO), last] {
             assert_eq!(packet.message_bytes(), MAX_MESSAGE_BYTES);
         }

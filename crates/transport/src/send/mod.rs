@@ -1,4 +1,4 @@
-//! The sending direction of a queue pair: messages, packets in flight, what to send next.
+//! Sending direction of a queue pair: messages, packets in flight, choice of the next packet.
 
 mod claims;
 pub(crate) mod echoes;
@@ -22,72 +22,72 @@ use claims::{Claims, Writes};
 use flight::Flight;
 use message::{Message, Start};
 
-/// Messages that are counted exactly of those that wait.
+/// Number of waiting messages whose bytes are counted exactly.
 const COUNTED_MESSAGES: usize = 32;
 
-/// The sending direction of a queue pair.
-// In the order of use, what every packet and every acknowledgement touches first; see `Qp`.
+/// Sending direction of a queue pair.
+// In the order of use, with the fields that every packet and acknowledgement touches first; see `Qp`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SendStream {
     /// PSN behind the last packet of the last message.
     end_psn: u64,
-    /// Number of the first of `messages`.
+    /// Number (MSN) of the first of `messages`.
     first_msn: u32,
-    /// READs among `messages` that are not yet answered.
+    /// Number of READs among `messages` that have no response yet.
     reads_out: u16,
-    /// Answers to READs of the other end that are not yet acknowledged.
+    /// Number of responses to the peer's READs that are not yet acknowledged.
     pub(crate) answers_out: u16,
     pub(crate) flight: Flight,
-    /// Time from a packet to its timeout: the configured one, longer after timeouts in a row. Of recovery by time, the most
-    /// that patience may be before it is measured.
+    /// Time from a packet to its timeout: the configured value, longer after successive timeouts. With recovery by
+    /// time, the upper bound of patience before it is measured.
     timeout: Duration,
     pub(crate) recovery: Sender,
-    /// How long packets take; of use to recovery by time.
+    /// Recent time that packets take, for recovery by time.
     timing: Timing,
-    /// Timeouts in a row; of recovery by time, ends of patience.
+    /// Number of successive timeouts; with recovery by time, of successive ends of patience.
     timeouts: u16,
-    /// Back-offs for want of a receive in a row.
+    /// Number of successive back-offs because the peer has no receive posted.
     pub(crate) rnr_backoffs: u8,
-    /// How late hosts may be; of use to recovery by time.
+    /// Delay of hosts and evidence of losses, for recovery by time.
     slack: Slack,
-    /// Index in `messages` of the one new packets come from.
+    /// Index in `messages` of the message that new packets come from.
     current: u32,
-    /// Last time `una` moved or the timer fired.
+    /// Latest time at which `una` moved or the timer fired.
     timer_base: Time,
-    /// PSN behind the first of `messages`, `u64::MAX` without one.
+    /// PSN behind the first of `messages`, or `u64::MAX` if there is none.
     first_end_psn: u64,
-    /// A copy of that one, unless everything has been sent.
+    /// Copy of the message at `current`, unless everything has been sent.
     pub(crate) sending: Message,
-    /// Messages not yet done, oldest first; those of work requests stay until their completion is told.
+    /// Messages that are not done, oldest first. Those of work requests stay until their completion is reported.
     messages: VecDeque<Message>,
     rto: RetransmissionConfig,
-    /// Last time anything came from the other end; kept only while READs are outstanding.
+    /// Latest time at which anything arrived from the peer. Maintained only while READs are outstanding.
     pub(crate) last_heard: Time,
-    /// Receives of the other end that messages so far consume.
+    /// Number of receives of the peer that messages so far consume.
     receives_used: u32,
-    /// Most READs outstanding.
+    /// Largest number of outstanding READs.
     max_reads_out: u16,
-    /// Most queue pairs have none.
+    /// Allocated when a request first has to wait. Most queue pairs need none.
     held: Option<Box<Held>>,
 }
 
-/// What keeps requests in order where the packets of one must not overtake those of another.
+/// State that keeps requests in order whose packets must not overtake those of others.
 #[derive(Debug)]
 struct Held {
-    /// Requests that wait for others: the first of them is a READ too many, a WRITE to bytes that others write or read, or
-    /// behind a fence. They are not yet part of the stream, so that answers to the other end's READs do not wait for them;
-    /// both ends could for ever.
+    /// Requests that wait for others. The first of them is a READ beyond the limit, a WRITE to bytes that earlier
+    /// requests write or read, or behind a fence. They are not yet part of the stream, so that responses to the
+    /// peer's READs do not wait for them. Otherwise both ends could wait for each other for ever.
     waiting: VecDeque<Message>,
     claims: Claims,
 }
 
-/// The packet to send next.
+/// Packet to send next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) psn: u64,
     pub(crate) retransmit: bool,
-    /// Its message, as index in the stream's list.
+    /// Index of its message in the stream's list.
     index: u32,
     pub(crate) msn: u32,
 }
@@ -125,13 +125,13 @@ impl SendStream {
         }
     }
 
-    /// The PSNs of a message, until its completion has been told.
+    /// PSNs of a message, until its completion has been reported.
     pub(crate) fn psns_of(&self, msn: u32) -> Option<Range<u64>> {
         let message = self.messages.get(msn.wrapping_sub(self.first_msn) as usize)?;
         Some(message.start_psn..message.end_psn)
     }
 
-    /// Appends what the application asks for, or makes it wait.
+    /// Appends a request of the application, or makes it wait.
     pub(crate) fn request(&mut self, message: Message, mtu_payload: u16) {
         if self.first_waiting().is_none() && self.may_join(&message) {
             self.push(message, mtu_payload);
@@ -141,7 +141,8 @@ impl SendStream {
     }
 
     fn may_join(&mut self, message: &Message) -> bool {
-        // A READ need not wait for WRITEs: it is answered in its turn, when all before it has landed.
+        // A READ need not wait for WRITEs: the peer answers it in order, after all earlier requests have been carried
+        // out.
         let in_turn = match message.op {
             Operation::ReadRequest => self.reads_out < self.max_reads_out,
             Operation::Write | Operation::WriteImm if !self.messages.is_empty() => {
@@ -154,7 +155,7 @@ impl SendStream {
         in_turn && (message.start == Start::InTurn || self.requests_are_complete())
     }
 
-    /// Only answers to the other end's READs are under way.
+    /// Returns true if only responses to the peer's READs are in progress.
     fn requests_are_complete(&self) -> bool {
         self.messages.iter().all(|message| message.op == Operation::ReadResponse)
     }
@@ -170,7 +171,7 @@ impl SendStream {
         self.held.as_ref().and_then(|held| held.waiting.front()).copied()
     }
 
-    /// Requests that need wait no longer join the stream.
+    /// Moves requests that need not wait any longer into the stream.
     #[inline]
     pub(crate) fn admit_waiting(&mut self, mtu_payload: u16) {
         while let Some(message) = self.first_waiting()
@@ -202,7 +203,8 @@ impl SendStream {
             self.sending = message;
         }
         if self.messages.capacity() == 0 {
-            // Many queue pairs never have more than one; a list that grows by itself begins with room for four.
+            // Many queue pairs never have more than one message; a `VecDeque` that grows by itself begins with room
+            // for four.
             self.messages.reserve_exact(1);
         }
         self.messages.push_back(message);
@@ -216,12 +218,12 @@ impl SendStream {
         self.messages.iter()
     }
 
-    /// The numbers of the messages that are part of the stream and not done.
+    /// Numbers of the messages that are part of the stream and not done.
     pub(crate) fn msns_under_way(&self) -> Range<u32> {
         self.first_msn..self.first_msn.saturating_add(self.messages.len() as u32)
     }
 
-    /// Messages that are not done, those that wait for their turn included.
+    /// Number of messages that are not done, including those that wait to join the stream.
     pub(crate) fn under_way(&self) -> u64 {
         let waiting = self.held.as_ref().map_or(0, |held| held.waiting.len());
         (self.messages.len() + waiting) as u64
@@ -231,20 +233,20 @@ impl SendStream {
         self.reads_out
     }
 
-    /// Data waits: new, or to be sent again.
+    /// Returns true if data waits to be sent, new or lost.
     #[inline]
     pub(crate) fn backlogged(&self) -> bool {
         self.flight.lost_packets() > 0 || self.flight.next() < self.end_psn
     }
 
-    /// New data waits.
+    /// Returns true if new data waits to be sent.
     #[inline]
     pub(crate) fn has_new(&self) -> bool {
         self.flight.next() < self.end_psn
     }
 
-    /// Wire bytes that wait, new or to be sent again, with `around` bytes around each payload. As far as `most`, and of many
-    /// short messages as if those behind the first were of full packets.
+    /// Wire bytes that wait to be sent, new or lost, with `around` header bytes per packet. Counts only up to about
+    /// `most`, and treats all messages behind the first [`COUNTED_MESSAGES`] as full packets.
     pub(crate) fn backlog_bytes(&self, mtu_payload: u16, around: u32, most: u64) -> u64 {
         let (mtu, around) = (u64::from(mtu_payload), u64::from(around));
         let mut bytes = u64::from(self.flight.lost_packets()) * (mtu + around);
@@ -263,7 +265,7 @@ impl SendStream {
         bytes + (self.end_psn - next) * (mtu + around)
     }
 
-    /// The message of the packet that is to leave next, as index into [`SendStream::messages`].
+    /// Index in [`SendStream::messages`] of the message of the next packet.
     pub(crate) fn first_unsent(&self) -> Option<usize> {
         match self.flight.lost_packets() {
             0 => Some(self.current as usize).filter(|&index| index < self.messages.len()),
@@ -271,7 +273,7 @@ impl SendStream {
         }
     }
 
-    /// A packet could leave if the policy grants it: one is lost, or the receiver's window is open.
+    /// Returns true if a packet could leave if the policy grants it: one is lost, or the receiver's window is open.
     #[inline]
     pub(crate) fn sendable(&self) -> bool {
         self.flight.lost_packets() > 0 || self.new_packet_allowed()
@@ -283,7 +285,7 @@ impl SendStream {
         next < self.end_psn && next - self.flight.una() < u64::from(self.flight.window())
     }
 
-    /// What to send next: what was lost before what is new.
+    /// Returns the packet to send next: lost packets before new ones.
     #[inline]
     pub(crate) fn candidate(&mut self) -> Option<Candidate> {
         if let Some(psn) = self.flight.first_to_resend() {
@@ -298,7 +300,7 @@ impl SendStream {
         })
     }
 
-    /// The candidate has left.
+    /// Records that the candidate has left.
     #[inline]
     pub(crate) fn committed(&mut self, candidate: &Candidate) {
         if !candidate.retransmit && candidate.psn + 1 == self.sending.end_psn {
@@ -314,15 +316,15 @@ impl SendStream {
         if candidate.retransmit { &self.messages[candidate.index as usize] } else { &self.sending }
     }
 
-    /// The message of a packet that is not yet acknowledged, and its number.
+    /// Message of a packet that is not yet acknowledged, and its number.
     pub(crate) fn message_of(&self, psn: u64) -> (&Message, u32) {
         let index = self.index_of(psn);
         (&self.messages[index as usize], self.msn(index))
     }
 
-    /// The message `psn` belongs to, as index. `psn` is below `end_psn` and not yet acknowledged.
+    /// Index of the message that contains `psn`, which is below `end_psn` and not yet acknowledged.
     fn index_of(&self, psn: u64) -> u32 {
-        // Retransmissions are mostly of the oldest message.
+        // Retransmissions mostly belong to the oldest message.
         if psn < self.first_end_psn {
             0
         } else {
@@ -330,7 +332,7 @@ impl SendStream {
         }
     }
 
-    /// The work request or answer an unacknowledged `psn` belongs to, as index into [`SendStream::messages`].
+    /// Index in [`SendStream::messages`] of the work request or response that contains an unacknowledged `psn`.
     pub(crate) fn culprit(&self, psn: u64) -> Option<usize> {
         Some(self.index_of(psn) as usize).filter(|&index| index < self.messages.len())
     }
@@ -339,7 +341,7 @@ impl SendStream {
         self.first_msn.wrapping_add(index)
     }
 
-    /// Takes out the oldest message if it is done: acknowledged, and answered if it is a READ.
+    /// Removes and returns the oldest message if it is done: acknowledged, and answered if it is a READ.
     #[inline]
     pub(crate) fn pop_done(&mut self) -> Option<Message> {
         if self.first_end_psn > self.flight.una() {
@@ -359,7 +361,7 @@ impl SendStream {
         done
     }
 
-    /// The READ of this number, if it was sent and waits for its answer.
+    /// READ of this number, if it was sent and waits for its response.
     #[inline]
     pub(crate) fn read(&self, msn: u64) -> Option<&Message> {
         let index = u32::try_from(msn).ok()?.wrapping_sub(self.first_msn) as usize;
@@ -368,14 +370,14 @@ impl SendStream {
             .then_some(message)
     }
 
-    /// The READ of this number, which [`SendStream::read`] found, has its answer.
+    /// Records that the response to the READ of this number is complete. [`SendStream::read`] must have found it.
     pub(crate) fn answered(&mut self, msn: u64) {
         let index = (msn as u32).wrapping_sub(self.first_msn) as usize;
         self.messages[index].answered = true;
         self.reads_out -= 1;
     }
 
-    /// Whether the oldest request is a READ that the other end has acknowledged and not answered.
+    /// Returns true if the oldest request is a READ that the peer has acknowledged and not answered.
     #[inline]
     pub(crate) fn awaits_answer(&self) -> bool {
         self.reads_out > 0
@@ -383,7 +385,7 @@ impl SendStream {
             && self.messages.front().is_some_and(|m| m.op == Operation::ReadRequest && !m.answered)
     }
 
-    /// `una` has moved.
+    /// Resets timeouts and back-offs after `una` has moved.
     #[inline]
     pub(crate) fn progressed(&mut self, now: Time) {
         if self.timeouts > 0 {
@@ -394,7 +396,7 @@ impl SendStream {
         self.timer_base = now;
     }
 
-    /// Whether a timeout waits once more, because SLEEK is in recovery.
+    /// Returns true if a timeout is deferred once because SLEEK is in recovery.
     pub(crate) fn is_recovering_first(&mut self, now: Time) -> bool {
         let waits = self.timeouts == 0 && self.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
         if waits {
@@ -404,8 +406,8 @@ impl SendStream {
         waits
     }
 
-    /// The retransmission timer has fired: what was sent up to `before` counts as lost. False if that has happened too
-    /// often.
+    /// Handles the retransmission timer: packets sent at `before` or earlier count as lost. Returns false if the
+    /// retry limit is exceeded.
     pub(crate) fn timed_out(&mut self, now: Time, before: Time, lost: &mut Vec<u64>) -> bool {
         self.timeouts = self.timeouts.saturating_add(1);
         self.timeout = self.rto.after(self.recovery.doublings(u32::from(self.timeouts)));
@@ -417,8 +419,8 @@ impl SendStream {
         true
     }
 
-    /// The timer of a path has fired for packets of this queue pair. That counts as a timeout once in the time of one,
-    /// since many paths may fail together. False if it has happened too often.
+    /// Counts a timeout of a path's timer for packets of this queue pair. Many paths may fail together, so it counts
+    /// at most once per timeout interval. Returns false if the retry limit is exceeded.
     pub(crate) fn path_timed_out(&mut self, now: Time) -> bool {
         if now < self.timer_base.saturating_add(self.timeout) {
             return true;
@@ -429,12 +431,13 @@ impl SendStream {
         !self.has_retried_enough()
     }
 
-    /// More timeouts in a row than configured. A number that is beyond counting is reached when the count ends.
+    /// Returns true after more successive timeouts than configured. A limit above the range of the counter is reached
+    /// when the counter saturates.
     fn has_retried_enough(&self) -> bool {
         self.timeouts == u16::MAX || u32::from(self.timeouts) > self.rto.retry_limit
     }
 
-    /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
+    /// Time at which the retransmission timer must fire, and its reason.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
         let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
         let probe = probe.map(|at| (at, Waiting::Probe));
@@ -465,7 +468,7 @@ impl SendStream {
         &self.rto
     }
 
-    /// Takes out every message, in order; nothing is in flight any more.
+    /// Removes and returns all messages in order. Nothing is in flight afterwards.
     pub(crate) fn abandon(&mut self) -> VecDeque<Message> {
         self.flight.abandon();
         self.end_psn = self.flight.next();
@@ -523,13 +526,13 @@ impl SendStream {
     }
 }
 
-/// What the retransmission timer waits for.
+/// Event that the retransmission timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// The instant at which a probe leaves.
+    /// The time at which a probe leaves.
     Probe,
     /// The acknowledgement of a packet in flight.
     Ack,
-    /// The answer to a READ whose request was acknowledged.
+    /// The response to a READ whose request was acknowledged.
     Answer,
 }

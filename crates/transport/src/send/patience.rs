@@ -1,4 +1,4 @@
-//! The timer of recovery by time.
+//! Retransmission timer of recovery by time ([`crate::recovery::timed`]).
 
 use alloc::vec::Vec;
 
@@ -7,51 +7,53 @@ use pathweave_units::{Duration, PathId, Time};
 use super::SendStream;
 use crate::recovery::timed::{Answers, Rule, Standing, pause};
 
-/// The meaning of an end of patience.
+/// Result of an end of patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Packets that were overtaken are lost.
+    /// Overtaken packets are lost.
     Overtaken,
-    /// Packets were overtaken, and probes are to prove them lost.
+    /// Packets were overtaken, and probes must prove them lost.
     Ask,
-    /// Nothing tells what became of the oldest packet, yet: probes ask.
+    /// Nothing is known about the oldest packet yet: probes are sent.
     Probe,
-    /// No probe was answered either; the oldest packet is sent again.
+    /// No probe was answered either: the oldest packet is retransmitted.
     Silence,
-    /// The other end has asked for a pause, so that silence means nothing.
+    /// The peer has asked for a pause, so silence proves nothing.
     Pause,
-    /// For as long as the configured timeouts last nothing has come through, or the oldest packet has not.
+    /// Nothing has arrived for as long as all configured timeouts last, or the oldest packet was lost for that long.
     GiveUp,
 }
 
-/// Where the policy holds what is to be sent again, so many times as many packets count as lost with each silence.
+/// Factor by which the number of packets declared lost grows with each silence, while the policy holds back
+/// retransmissions.
 const DEAD_A_STEP: u32 = 4;
 
-/// Probes that leave with each silence on paths other than that of the oldest packet, besides one on that of the next.
+/// Number of probes with each silence on paths other than that of the oldest packet, besides one on that of the next
+/// packet.
 const OTHERS: usize = 2;
 
-/// The longest silence is at least that of two probes: of one patience, and of two.
+/// Patiences that the longest silence lasts at least. Two probes fit: after one patience, and after two more.
 const LEAST_PATIENCES: u64 = 3;
 
-/// The reason why a packet that is to be sent again does not leave.
+/// Reason why a packet that must be retransmitted does not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
-    /// Nothing, or not for long: its turn comes, or its time.
+    /// Nothing, or only its turn or its pacing time.
     Nothing,
     /// The policy: too much is in flight.
     Policy,
-    /// The other end, which was not ready.
+    /// The peer, which was not ready.
     Peer,
 }
 
 impl SendStream {
-    /// Losses are found by time.
+    /// Returns true if losses are found by time.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.recovery.is_timed()
     }
 
-    /// A packet took so long, as was heard now.
+    /// Records the time that a packet took, as measured now.
     #[inline]
     pub(crate) fn measured(&mut self, now: Time, took: Duration) {
         if took <= self.rto.max_timeout {
@@ -64,9 +66,10 @@ impl SendStream {
         }
     }
 
-    /// A packet took longer than any timeout. If a timeout has counted while the packet was on its way, it tells how long nothing came
-    /// through, and not how long packets take. Patience must not follow it, or losses of now would be found as late. The first such
-    /// packet still counts, for at most the longest silence: a way that has become so long must be learned in the end.
+    /// Records a packet that took longer than any timeout. If a timeout has counted while the packet was in flight,
+    /// it measures the length of an interruption, not the time that packets take. If patience followed it, later
+    /// losses would be found late. The first such packet still counts, with at most the longest silence, so that a
+    /// path that has become that long is learned in the end.
     #[cold]
     fn measured_long(&mut self, now: Time, took: Duration) {
         let left = Time::from_ps(now.as_ps().saturating_sub(took.as_ps()));
@@ -79,38 +82,38 @@ impl SendStream {
         self.timing.measure(counts, self.flight.inflight_packets());
     }
 
-    /// The other end lives: its silence was that of the packets that are lost, or of a pause. What was doubled for it is not
-    /// any more, the less so as patience has grown by what was heard.
+    /// Resets the count of silences, because the peer is alive: only the lost packets were silent, or it paused.
+    /// Doubled times are not needed any more, the less as patience has grown by the measurement.
     #[cold]
     fn lives(&mut self, now: Time) {
         self.timeouts = 0;
         self.timer_base = now;
     }
 
-    /// Time that a packet may say nothing.
+    /// Time that a packet may stay unacknowledged.
     #[inline]
     fn patience(&self) -> Duration {
         self.timing.patience(self.slack, self.timeout)
     }
 
-    /// Time in which nothing at all may be heard, of probes neither, before that counts as a timeout: as configured, but no sooner
-    /// than the second probe would leave.
+    /// Time without any arrival, not even answers to probes, that counts as a timeout: the configured one, but not
+    /// before the second probe would leave.
     fn longest_silence(&self) -> Duration {
         self.rto.timeout.max(self.patience() * LEAST_PATIENCES)
     }
 
-    /// Ends of patience until the longest silence is over, each time after twice as long.
+    /// Number of ends of patience, each after twice the time, until the longest silence is over.
     fn silences_to_a_timeout(&self) -> u32 {
         let patiences = self.longest_silence().as_ps().div_ceil(self.patience().as_ps().max(1));
         patiences.saturating_add(1).checked_next_power_of_two().map_or(u64::BITS, u64::trailing_zeros)
     }
 
-    /// Timeouts in a row, so many silences of patience after the last sign of life.
+    /// Number of successive timeouts that `silences` ends of patience since the last arrival amount to.
     fn timeouts_after(&self, silences: u16) -> u32 {
         (u32::from(silences) + 1).saturating_sub(self.silences_to_a_timeout())
     }
 
-    /// From the last sign of life, or the last end of patience since, to the next.
+    /// Time to the next end of patience, from the last arrival or the previous end of patience.
     #[inline]
     pub(super) fn wait(&self) -> Duration {
         if self.timeouts == 0 { self.patience() } else { self.wait_on() }
@@ -129,14 +132,14 @@ impl SendStream {
         }
     }
 
-    /// The path of the oldest packet in flight.
+    /// Path of the oldest packet in flight.
     pub(crate) fn oldest_path(&mut self) -> Option<PathId> {
         let Self { flight, recovery, .. } = self;
         recovery.timed()?.oldest_path(flight)
     }
 
-    /// Up to [`OTHERS`] paths of which something came back lately, other than this one, else the first; others with each silence, as
-    /// those may have died since.
+    /// Collects up to [`OTHERS`] paths other than `than` that worked recently, or else the first path. Each silence
+    /// gives others, because those tried before may have died.
     pub(crate) fn other_paths(&self, than: PathId, into: &mut Vec<PathId>) {
         let tried = OTHERS * usize::from(self.timeouts.saturating_sub(1));
         let acked = self.flight.acked_paths().filter(|&path| path != than);
@@ -147,7 +150,8 @@ impl SendStream {
         into.dedup();
     }
 
-    /// A probe was answered that left then on this path: if it is one of this stream. What it proves lost goes to `lost`.
+    /// Processes the answer to a probe. Returns false if it is not one of this stream. Packets that it proves lost go
+    /// to `lost`.
     pub(crate) fn probe_answered(
         &mut self,
         now: Time,
@@ -164,14 +168,14 @@ impl SendStream {
         is_own
     }
 
-    /// The times at which overtaken packets are asked for and lost.
+    /// Times after which overtaken packets are probed for and lost.
     #[inline]
     fn rule(&self) -> Rule {
         let patience = self.patience();
         Rule { patience, lost_after: self.slack.lost_after(patience) }
     }
 
-    /// The time at which the oldest packet is lost, or is to be asked for.
+    /// Time at which the oldest packet is lost, or must be probed for.
     pub(super) fn end_of_patience(&mut self) -> Option<Time> {
         let oldest = self.recovery.timed()?.oldest(&self.flight)?;
         let Rule { patience, lost_after } = self.rule();
@@ -185,14 +189,14 @@ impl SendStream {
         Some((oldest.sent_at.saturating_add(wait)).max(self.timer_base.saturating_add(pause(patience))))
     }
 
-    /// An acknowledgement has been taken in: what is lost now? When to look again, if nothing else arrives.
+    /// Declares packets lost after an acknowledgement. Returns the time of the next check if nothing else arrives.
     #[inline]
     pub(crate) fn find_late(&mut self, now: Time, lost: &mut Vec<u64>) -> Option<Time> {
         let rule = self.rule();
         self.recovery.timed()?.find_late(now, rule, &mut self.flight, lost)
     }
 
-    /// The paths to send probes on after what is late, into `paths`.
+    /// Collects the paths on which probes follow late packets.
     pub(crate) fn ask(&mut self, now: Time, paths: &mut Vec<PathId>) {
         let patience = self.patience();
         if let Some(timed) = self.recovery.timed() {
@@ -200,7 +204,7 @@ impl SendStream {
         }
     }
 
-    /// Patience is at its end.
+    /// Handles an end of patience.
     pub(crate) fn lose_patience(&mut self, now: Time, held: HeldBy, lost: &mut Vec<u64>) -> Verdict {
         let stuck = self.recovery.timed().and_then(|timed| timed.stuck_for(now, &self.flight));
         if stuck.is_some_and(|long| long >= self.rto.give_up_after()) {
@@ -219,7 +223,7 @@ impl SendStream {
         if oldest.is_some_and(|oldest| oldest.standing == Standing::Overtaken) {
             return Verdict::Ask;
         }
-        // Counted by what was planned, not by the clock: a host that was not scheduled for a second has not waited for it.
+        // Counts planned waits, not the clock: a host that was not scheduled for a second has not waited for it.
         self.timeouts = self.timeouts.saturating_add(1);
         let timeouts = self.timeouts_after(self.timeouts);
         if timeouts == 0 {
@@ -232,15 +236,15 @@ impl SendStream {
         if let Some(sender) = self.recovery.timed() {
             sender.timed_out(now);
             if !is_waiting {
-                // One, one, two, two, three: on a channel that loses half of what it carries, single packets would
-                // double the time until it is ten thousand round trips.
+                // One, one, two, two, three packets. With single packets, a channel that loses half of its packets
+                // would double the time up to ten thousand round trips.
                 for _ in 0..timeouts.div_ceil(2) {
                     sender.lose_oldest(now, &mut self.flight, lost);
                 }
             } else if held == HeldBy::Policy {
-                // A window full of packets that are dead would let nothing leave for ever. But silence may be that of a
-                // paused fabric: one, four, sixteen, so that a pause of a few patiences costs few copies, and a window of
-                // a hundred dead packets four steps.
+                // A window full of dead packets would block all others for ever. But the silence may be that of a
+                // paused fabric. One, four, sixteen: a pause of a few patiences then costs few copies, and a window
+                // of a hundred dead packets takes four steps.
                 let dead = DEAD_A_STEP.saturating_pow(timeouts - 1);
                 for _ in 0..dead.min(self.flight.inflight_packets()) {
                     sender.lose_oldest(now, &mut self.flight, lost);

@@ -1,4 +1,4 @@
-//! What the ends of a queue pair agree on after it was made: payload of a full packet, and policy.
+//! Results of the handshake after a queue pair was created: payload of a full packet, and policy.
 
 use crate::pair::{Fixed, config};
 use pathweave_policy::{Leg, Peers, PolicyEnv};
@@ -10,7 +10,7 @@ use pathweave_wire::Body;
 
 const NOW: Time = Time::ZERO;
 
-/// Two endpoints of these payloads, and queue pairs that have agreed on one.
+/// Two endpoints with these payloads, and queue pairs that have agreed on one.
 fn pair(mtu_payloads: [u16; 2], agreed: u16) -> ([Endpoint<Fixed>; 2], [QpNum; 2]) {
     let mut hosts = [0, 1].map(|host| {
         let mtu_payload = mtu_payloads[host];
@@ -24,7 +24,7 @@ fn pair(mtu_payloads: [u16; 2], agreed: u16) -> ([Endpoint<Fixed>; 2], [QpNum; 2
     (hosts, qps)
 }
 
-/// A SEND of `len` bytes from the first host; the payloads of its packets.
+/// Sends `len` bytes from the first host. Returns the payloads of the packets.
 fn send(hosts: &mut [Endpoint<Fixed>; 2], qps: [QpNum; 2], len: u64) -> Vec<u16> {
     hosts[1].post_recv(qps[1], RecvRequest { wr_id: 1, buffer: Buffer(0), len }).unwrap();
     hosts[0].post(NOW, qps[0], WorkRequest { wr_id: 2, op: Op::Send, local: Buffer(0), len }).unwrap();
@@ -39,7 +39,7 @@ fn send(hosts: &mut [Endpoint<Fixed>; 2], qps: [QpNum; 2], len: u64) -> Vec<u16>
             };
             if let Body::Data(data) = packet.segment.body {
                 payloads.push(data.len);
-                // What a scheme pays for is what crosses the link, whatever the payload of a full packet.
+                // Schemes count the bytes that cross the link, whatever the payload of a full packet.
                 let framing = EndpointConfig::new(HostId(0)).framing;
                 assert_eq!(packet.wire_bytes, framing.wire_bytes(&packet.segment));
             }
@@ -74,7 +74,7 @@ fn other_queue_pairs_keep_theirs() {
     }
     assert_eq!(send(&mut hosts, others, 5_000), [4_096, 904]);
     assert_eq!(send(&mut hosts, qps, 2_000), [1_000, 1_000]);
-    // The next one in the place of one that is gone begins like any other.
+    // A new queue pair in the slot of a destroyed one begins like any other.
     for host in [0, 1] {
         hosts[host].destroy_qp(qps[host]).unwrap();
     }
@@ -95,7 +95,8 @@ fn the_policy_agreed_on_is_the_one_that_is_asked() {
     assert_eq!(nobody, Err(PostError::UnknownQp));
 }
 
-/// The other end has fewer paths than the queue pair was made for: nothing that queue pairs share leads to the others.
+/// The peer has fewer paths than the queue pair was created for: state shared by queue pairs must not lead to the
+/// others.
 #[test]
 fn every_scheme_keeps_to_the_paths_agreed_on() {
     for info in pathweave_policy::schemes() {
@@ -138,7 +139,7 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
                     hosts[from].on_timer(now);
                     while let Some(packet) = hosts[from].poll_transmit(now, Gate::OPEN) {
                         assert!(packet.segment.path.0 < agreed, "{}: {:?}", info.name, packet.segment);
-                        // Some are marked: schemes look for another path then.
+                        // Some packets are marked, so that schemes look for another path.
                         let to = &mut hosts[1 - from];
                         to.on_packet(now, HostId(from as u32), &packet.segment, now.as_ps() % 3 == 0);
                     }

@@ -1,5 +1,5 @@
-//! The contract of [`Transport`], kept by both services under every scheme: a random story over a network that loses, repeats,
-//! reorders and marks packets, with the contract checked after each step.
+//! The contract of [`Transport`], checked for both services under every scheme: a random story over a network that
+//! loses, duplicates, reorders and marks packets. The contract is checked after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ const DELAY: Duration = Duration::from_us(5);
 const RTT: Duration = Duration::from_us(12);
 const PATHS: u16 = 4;
 const PORTS: u8 = 2;
-/// What a network does to each packet: loses, repeats, marks it.
+/// Probabilities that the network loses, duplicates and marks a packet.
 const CHANCES: [f64; 3] = [0.03, 0.03, 0.1];
-/// Messages of a round.
+/// Number of messages of a round.
 const MESSAGES: u64 = 60;
-/// A round takes less.
+/// Upper bound of a round's duration.
 const LONGEST_ROUND: Duration = Duration::from_ms(2_000);
 
 enum Input {
@@ -29,10 +29,10 @@ enum Input {
     Side(SideMessage),
 }
 
-/// What must come of the messages of one host.
+/// Expected results for the messages of one host.
 #[derive(Default)]
 struct Expected {
-    /// Lengths, by number.
+    /// Lengths of the messages, by number.
     posted: Vec<u64>,
     delivered: BTreeSet<u64>,
     completed: BTreeSet<u64>,
@@ -44,11 +44,11 @@ struct Story<T> {
     qps: [QpNum; 2],
     now: Time,
     free_at: [[Time; PORTS as usize]; 2],
-    /// By time and then in the order of sending: to whom, and what.
+    /// Inputs in flight by arrival time and order of sending: destination and input.
     wire: BTreeMap<(Time, u64), (usize, Input)>,
     sent: u64,
     rng: Rng,
-    /// Of each host's messages; numbers go on from round to round.
+    /// Expectations for each host's messages. Numbers continue from round to round.
     expected: [Expected; 2],
     first: u64,
     reliable: bool,
@@ -101,7 +101,7 @@ impl<T: Subject> Story<T> {
         }
     }
 
-    /// All outputs of a host, and what the contract says of each.
+    /// Drains all outputs of a host and checks them against the contract.
     fn drain(&mut self, host: usize) {
         while let Some(event) = self.hosts[host].poll_event() {
             if let Some(told) = T::told(event) {
@@ -126,7 +126,7 @@ impl<T: Subject> Story<T> {
                 assert!(sends == data.is_some() && (ready || !sends), "it is said that there may be data");
             }
             if let Some(packet) = &control {
-                // A probe of loss recovery meets in the network what data meets.
+                // A probe of loss recovery queues in the network like data.
                 let is_probe = matches!(packet.segment.body, Body::Control(Control::Probe { .. }));
                 let as_control = packet.class == Class::Control || is_probe;
                 assert!(as_control && packet.payload.is_none(), "{packet:?}");
@@ -142,7 +142,7 @@ impl<T: Subject> Story<T> {
         assert!(!self.hosts[host].has_control());
     }
 
-    /// Nothing is told twice, and where promised in order.
+    /// Checks that nothing is reported twice, and that the order is as promised.
     fn note(&mut self, host: usize, told: Told) {
         let (of, number) = match told {
             Told::Delivered { msg, .. } => (1 - host, msg),
@@ -171,14 +171,14 @@ impl<T: Subject> Story<T> {
         assert!(timer.is_none_or(|at| at > self.now), "{timer:?} is not after {}", self.now);
     }
 
-    /// Goes to the next instant at which something happens; false if there is none.
+    /// Advances to the next time at which something happens. Returns false if there is none.
     fn step(&mut self) -> bool {
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
         let timers = self.hosts.iter().filter_map(T::poll_timer);
         let busy = |host: &usize| self.hosts[*host].has_ready_data();
         let ports = (0..2).filter(busy).flat_map(|host| self.free_at[host]).filter(|at| *at > self.now);
         let Some(next) = timers.chain(arrival).chain(ports).min() else { return false };
-        // Now and then too early: that does no harm.
+        // Sometimes too early, which does no harm.
         let early = self.rng.chance(0.05) && next > self.now;
         self.now = if early { self.now + Duration::from_ps((next - self.now).as_ps() / 2) } else { next };
         while let Some(entry) = self.wire.first_entry()
@@ -201,7 +201,7 @@ impl<T: Subject> Story<T> {
         true
     }
 
-    /// Posts messages as time goes by, and goes on until nothing is under way. Then nothing is kept.
+    /// Posts messages over time, and continues until nothing is in progress. No state is kept then.
     fn round(&mut self) {
         let end = self.now + LONGEST_ROUND;
         loop {
@@ -233,8 +233,8 @@ impl<T: Subject> Story<T> {
 
 fn story<T: Subject>(scheme: &Scheme, seed: u64) {
     let mut story = Story::<T>::new(scheme, seed);
-    // Lists stay as long as they were once, but what comes and goes leaves nothing behind: of a few rounds in a row
-    // not each needs 20 bytes more a message.
+    // Lists keep their largest capacity, but repeated rounds must leave nothing behind: of a few successive rounds,
+    // not every one may grow memory by 20 bytes per message.
     let grown =
         [(); 4].map(|()| allocation_counter::measure(|| (0..3).for_each(|_| story.round())).bytes_current);
     assert!(

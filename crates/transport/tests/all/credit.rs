@@ -1,4 +1,4 @@
-//! Credit between two endpoints: what leaves unasked, what is granted, and that no packet of either kind can be lost for good.
+//! Credit between two endpoints: the first window, grants, and recovery from the loss of packets of any kind.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::cc::Window;
@@ -8,9 +8,9 @@ use pathweave_units::{Duration, Rate, Time};
 use pathweave_wire::{Body, Control};
 use proptest::prelude::*;
 
-/// There and back: 1 us each way.
+/// Round trip: 1 us in each direction.
 const IDLE: Duration = Duration::from_us(2);
-/// In 2 us 100 Gb/s carry 25,000 bytes, so that a window is 37,500: 34 packets.
+/// 100 Gb/s carry 25,000 bytes in 2 us, so a window is 37,500 bytes: 34 packets.
 const LINE: Rate = Rate::from_gbps(100);
 
 fn terms(config: CreditConfig) -> CreditTerms {
@@ -26,7 +26,7 @@ fn terms(config: CreditConfig) -> CreditTerms {
     config.terms(&env, LINE)
 }
 
-/// A WRITE of so many packets where receivers grant credit.
+/// A WRITE of `packets` packets under receiver-granted credit.
 fn writing(channel: Channel, credit: CreditConfig, packets: u64) -> Pair {
     let bytes = packets * u64::from(MTU);
     let mut pair = Pair::new(channel, bytes as usize, |config| {
@@ -51,7 +51,7 @@ fn end(pair: &mut Pair) -> (Time, Status) {
     (pair.now, pair.statuses(0)[0].1)
 }
 
-/// How often a kind of packet left a host.
+/// Number of packets of a kind that left a host.
 fn count(pair: &Pair, of: usize, is: impl Fn(&Body) -> bool) -> usize {
     pair.trace.iter().filter(|(_, from, segment)| *from == of && is(&segment.body)).count()
 }
@@ -63,7 +63,7 @@ fn is_request(body: &Body) -> bool {
     matches!(body, Body::Control(Control::PullRequest { .. }))
 }
 
-/// Loses the packets that this names.
+/// A channel that loses the packets for which `loses` holds.
 fn losing(mut loses: impl FnMut(&Body) -> bool + 'static) -> Channel {
     let mut channel = Channel::new(1);
     channel.script = Some(Box::new(move |packet| Some(!loses(&packet.segment.body))));
@@ -85,7 +85,8 @@ fn beyond_the_first_window_nothing_leaves_without_a_grant() {
     let mut pair = writing(losing(is_pull), CreditConfig::rccc(), 100);
     while pair.now < Time::from_us(40) && pair.step() {}
     let data = count(&pair, 0, |body| matches!(body, Body::Data(_)));
-    // 34 packets are a window; what has not left when the first acknowledgement is there, after 23, lapses.
+    // 34 packets are a window. Credit that is unspent when the first acknowledgement arrives, after 23 packets,
+    // lapses.
     assert!((20..=24).contains(&data), "{data} packets");
     assert!(count(&pair, 1, is_pull) > 0 && count(&pair, 0, is_request) > 0);
 }
@@ -123,7 +124,7 @@ fn a_message_fails_when_nobody_grants_for_as_long_as_timeouts_last() {
     let mut pair = writing(losing(is_pull), CreditConfig::rccc(), 100);
     let (at, status) = end(&mut pair);
     assert_eq!(status, Status::RetryExceeded);
-    // 50 us and seven times double.
+    // 50 us, doubled seven times.
     assert!(at > Time::from_us(50 * 255), "{at}");
 }
 
@@ -136,7 +137,7 @@ fn bounds_of_a_window_that_has_none_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever the channel does: every byte arrives once, and every message ends. (`Pair` compares the bytes.)
+    /// On any channel, every byte arrives once and every message ends. (`Pair` compares the bytes.)
     #[test]
     fn every_message_ends(
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! A path dies under way: what is on it is sent again at once when whoever drives the endpoint says so.
+//! A path fails during a message: when the driver reports it, packets in flight on it are retransmitted at once.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{FeedbackKind, Recovery};
@@ -9,7 +9,7 @@ use pathweave_wire::Body;
 const LIMIT: Duration = Duration::from_ms(10);
 const MESSAGE_BYTES: u64 = 8 * MTU as u64;
 
-/// Eight packets over two paths, of which path 1 is dead until packets are sent again.
+/// Eight packets over two paths. Path 1 is dead until packets are retransmitted.
 fn on_two_paths(recovery: Recovery) -> Pair {
     let mut channel = Channel::new(1);
     channel.script = Some(Box::new(|packet| match packet.segment.body {
@@ -23,7 +23,7 @@ fn on_two_paths(recovery: Recovery) -> Pair {
     let rkey = pair.open_memory(1);
     pair.post(0, 7, Op::Write { rkey, remote_addr: 0 }, 0, MESSAGE_BYTES);
     pair.drain();
-    // All has left, and the answers of path 0 are here: 2 us, and far less than the timer's 50 us.
+    // All packets have left, and the acknowledgements of path 0 have arrived: 2 us, far less than the timer's 50 us.
     while pair.now < pathweave_units::Time::from_us(10) {
         pair.step();
     }
@@ -45,7 +45,7 @@ fn what_is_on_a_dead_path_is_sent_again_before_any_timer() {
     let lost: Vec<u64> =
         log.iter().filter(|(_, kind, _)| *kind == FeedbackKind::Lost).map(|(psn, ..)| *psn).collect();
     assert_eq!(lost, [1, 3, 5, 7], "every second packet took path 1");
-    // Once more: nothing of it is in flight any longer.
+    // Again: no packet is in flight on the path any longer.
     pair.hosts[0].endpoint.abandon(before, qp, &[PathId(1)]).unwrap();
     pair.run(LIMIT);
     assert_eq!(pair.statuses(0), [(7, Status::Success)]);

@@ -1,4 +1,4 @@
-//! Segments of any content must be taken without a panic, by queue pairs that are in the middle of something.
+//! Segments of any content, which queue pairs in any state must process without a panic.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{PathRto, Recovery, RingScope};
@@ -9,7 +9,7 @@ use pathweave_wire::{
 };
 use proptest::prelude::*;
 
-/// Numbers near what is in use, and numbers far from it.
+/// Numbers near those in use, and numbers far from them.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0u64..80, 1 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(1u64 << 32)]
 }
@@ -114,9 +114,9 @@ fn body() -> impl Strategy<Value = Body> {
 enum Input {
     /// A segment with the right addresses.
     Garbage(usize, Body, bool),
-    /// One from elsewhere.
+    /// A segment with other addresses.
     Foreign(u32, u32, u32, Body),
-    /// Something that belongs here.
+    /// A regular step.
     Step,
     Post(usize, u64),
 }
@@ -152,7 +152,7 @@ proptest! {
                 config.receive = ReceiveMode::Discard;
             }
         });
-        // Reading and placing are checked by the harness's memory: everything granted must lie within it.
+        // The harness's memory checks reads and placements: every granted range must lie within it.
         let keys = [pair.open_memory(0), pair.open_memory(1)];
         for host in 0..2 {
             if !discard {

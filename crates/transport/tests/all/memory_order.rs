@@ -1,4 +1,4 @@
-//! The order of requests at the other end's memory: WRITEs and READs of the same bytes, fences, WRITEs that do not fit.
+//! Order of requests to the peer's memory: WRITEs and READs of the same bytes, fences, WRITEs that do not fit.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, PathRto, Recovery, RingScope};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const LIMIT: Duration = Duration::from_ms(50);
 
-/// A channel that drops the first packet for which `is_it` holds, once.
+/// A channel that drops only the first packet for which `is_it` holds.
 fn losing(is_it: impl Fn(&Data) -> bool + 'static) -> Channel {
     let mut lost = false;
     let mut channel = Channel::new(1);
@@ -78,7 +78,7 @@ fn a_read_sees_the_write_before_it_though_that_is_lost() {
     assert_eq!(pair.hosts[0].memory[20_000..23_000], [9; 3_000]);
 }
 
-/// When packets of requests (by their number) left first.
+/// First departure of the packets of each request, by its number.
 fn departures(pair: &Pair) -> Vec<(u32, Time)> {
     let mut seen = Vec::new();
     for (at, from, segment) in &pair.trace {
@@ -96,7 +96,7 @@ fn departures(pair: &Pair) -> Vec<(u32, Time)> {
 fn what_does_not_overlap_does_not_wait_and_what_does_takes_along_what_is_behind_it() {
     let mut pair = Pair::new(Channel::new(1), 1 << 16, |_| {});
     let rkey = pair.open_memory(1);
-    // A ring of four slots, then the first one again, then something elsewhere.
+    // A ring of four slots, then its first slot again, then another address.
     for (n, slot) in [0, 1, 2, 3, 0, 9].into_iter().enumerate() {
         pair.post(0, n as u64, Op::Write { rkey, remote_addr: slot * 500 }, 0, 500);
     }
@@ -123,7 +123,7 @@ fn where_packets_are_taken_in_order_writes_need_not_wait() {
 
 #[test]
 fn a_fence_waits_for_all_before_it() {
-    // What a READ brings is sent on, and the READ is lost once.
+    // The bytes that a READ fetches are sent on. The READ request is lost once.
     let mut pair = Pair::new(losing(|data| data.op == Operation::ReadRequest), 1 << 16, |_| {});
     let rkey = pair.open_memory(1);
     pair.hosts[1].memory[..1_000].fill(7);
@@ -187,7 +187,7 @@ fn nothing_lands_of_a_write_that_does_not_fit() {
     }
 }
 
-/// A peer that leaves a gap and tries keys behind it, to see which of them is acknowledged.
+/// A peer that leaves a gap and tries keys behind it, to see which one is acknowledged.
 #[test]
 fn keys_cannot_be_tried_behind_a_gap() {
     for op in [Operation::Write, Operation::ReadRequest] {
@@ -221,7 +221,7 @@ fn keys_cannot_be_tried_behind_a_gap() {
             let placed = pair.hosts[1].endpoint.on_packet(Time::ZERO, HostId(0), &segment, false);
             assert_eq!(placed, None);
             refused += 1;
-            // The same one again is no other guess.
+            // The same key again is no further guess.
             pair.hosts[1].endpoint.on_packet(Time::ZERO, HostId(0), &segment, false);
             let event = pair.hosts[1].endpoint.poll_event();
             if matches!(event, Some(Event::QpError { status: Status::LocalOperation, .. })) {
@@ -241,7 +241,7 @@ enum Verb {
     Read,
 }
 
-/// A request to the bytes that all share.
+/// A request to the bytes that all requests share.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     verb: Verb,
@@ -250,9 +250,9 @@ struct Work {
     fenced: bool,
 }
 
-/// Bytes that all requests of the other end share, at the beginning of memory.
+/// Bytes at the beginning of memory that all requests of the peer share.
 const SHARED: u64 = 6 * MTU as u64;
-/// Room for one message.
+/// Memory for one message.
 const ROOM: u64 = 3 * MTU as u64;
 const MOST_WORK: u64 = 30;
 
@@ -264,7 +264,7 @@ fn work() -> impl Strategy<Value = Work> {
         3 => Just(Verb::Read)
     ];
     let len = prop_oneof![Just(0), 1..50u64, Just(u64::from(MTU)), 1..=ROOM];
-    // Often the same places.
+    // Frequently the same addresses.
     let at = prop_oneof![(0..6u64).prop_map(|slot| slot * u64::from(MTU)), 0..SHARED];
     (verb, at, len, prop::bool::weighted(0.1)).prop_map(|(verb, at, len, fenced)| Work {
         verb,
@@ -290,7 +290,8 @@ fn recovery() -> impl Strategy<Value = Recovery> {
     ]
 }
 
-/// Places of a request by its number: what it sends, where what it reads goes, and where its message is received.
+/// Address of the source of request `n`. The next functions give the destination of its READ and the receive buffer
+/// of its message.
 fn source(n: usize) -> u64 {
     SHARED + n as u64 * ROOM
 }
@@ -301,7 +302,7 @@ fn room(n: usize) -> u64 {
     landing(n) + MOST_WORK * ROOM
 }
 
-/// What `host` makes of memory, request by request.
+/// Expected contents of memory if requests are carried out one by one.
 fn in_turn(works: &[Vec<Work>; 2], before: &[Vec<u8>; 2]) -> [Vec<u8>; 2] {
     let mut after = before.clone();
     for host in 0..2 {
@@ -332,8 +333,8 @@ fn in_turn(works: &[Vec<Work>; 2], before: &[Vec<u8>; 2]) -> [Vec<u8>; 2] {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Requests of both ends share bytes at random, over paths that lose, repeat and reorder: memory is as if each had been
-    /// carried out before the next.
+    /// Requests of both ends share bytes at random, over paths that lose, duplicate and reorder packets. Memory must
+    /// be as if each had been carried out before the next.
     #[test]
     fn memory_is_as_if_requests_were_carried_out_in_turn(
         works in [prop::collection::vec(work(), 0..MOST_WORK as usize), prop::collection::vec(work(), 0..MOST_WORK as usize)],
@@ -366,7 +367,7 @@ proptest! {
         let mut posted = [0, 0];
         let mut steps = 0;
         loop {
-            // Some at once, some while others are under way.
+            // Some requests at once, some while others are in progress.
             for host in 0..2 {
                 for _ in 0..at_a_time {
                     let n = posted[host];

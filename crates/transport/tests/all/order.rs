@@ -1,4 +1,4 @@
-//! Packets out of order: what a receiver says of gaps, what notices change, and copies of what may be late.
+//! Packets out of order: reports of gaps, effects of notices, and copies of late packets.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use pathweave_wire::{
 
 const MTU: u16 = 1_000;
 
-/// Grants what it is told to, then everything on path 0.
+/// A policy that returns the scripted grants, then sends everything on path 0.
 #[derive(Debug, Default)]
 struct Scripted {
     grants: VecDeque<Grant>,
@@ -64,7 +64,7 @@ impl Policy for Scripted {
     }
 }
 
-/// One end, whose other end is the test.
+/// One end, whose peer is the test.
 struct End {
     endpoint: Endpoint<Scripted>,
     qp: QpNum,
@@ -104,7 +104,7 @@ impl End {
         self.endpoint.on_packet(self.now, PEER.0, &segment, ce);
         self.control()
     }
-    /// A data packet of a message of ten.
+    /// Delivers a data packet of a message of ten.
     fn data(&mut self, psn: u64, ce: bool) -> Vec<Body> {
         let data = Data {
             psn,
@@ -149,7 +149,7 @@ impl End {
     }
 }
 
-/// How many acknowledgements, notifications of congestion, and what is named as missing.
+/// Number of acknowledgements, number of congestion notifications, and reports of missing packets.
 fn told(bodies: &[Body]) -> (usize, usize, Vec<Missing>) {
     let acks = bodies.iter().filter(|body| matches!(body, Body::Ack(_))).count();
     let cnps = bodies.iter().filter(|body| matches!(body, Body::Cnp)).count();
@@ -170,14 +170,14 @@ fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
         let mut end = End::new([], mode);
         assert_eq!(told(&end.data(0, false)), (1, 0, vec![]));
         assert_eq!(told(&end.data(3, false)), (1, cnps, lost(1, 0b11)));
-        // Named once; but every packet ahead of a gap notifies.
+        // Reported once, but every packet ahead of a gap notifies.
         assert_eq!(told(&end.at(1).data(4, false)), (1, cnps, vec![]));
         assert_eq!(told(&end.at(4).data(5, false)), (1, cnps, lost(1, 0b11)));
         assert_eq!(told(&end.data(1, false)), (1, 0, vec![]));
     }
 }
 
-/// Oracle 10: a marked notice of 1 to 3, then 4, then the rest in time; and with 2 lost.
+/// Oracle 10: a marked notice of 1 to 3, then 4, then the rest in time; and the same with 2 lost.
 #[test]
 fn what_a_marked_notice_announced_is_waited_for() {
     for lose in [false, true] {
@@ -199,7 +199,7 @@ fn what_a_marked_notice_announced_is_waited_for() {
     }
 }
 
-/// Oracle 11, the receiver's half.
+/// Oracle 11, receiver.
 #[test]
 fn what_a_clean_notice_announced_is_asked_for() {
     let mut end = End::new([], CnpMode::OnMarkOrGap);
@@ -210,7 +210,7 @@ fn what_a_clean_notice_announced_is_asked_for() {
     assert_eq!(told(&end.data(4, false)), (1, 0, vec![]), "announced, so no loss");
 }
 
-/// Oracle 11, the sender's half: the policy is asked, and nothing counts as lost.
+/// Oracle 11, sender: the policy is asked, and nothing counts as lost.
 #[test]
 fn late_packets_are_the_policys_affair() {
     let mut end = End::new([], CnpMode::OnMark);
@@ -225,7 +225,7 @@ fn late_packets_are_the_policys_affair() {
     assert_eq!(end.endpoint.counters().lost, 0);
 }
 
-/// Oracle 12: with at most 1,500 held notices are welcome, with more than 2,500 they are not.
+/// Oracle 12: notices are allowed with at most 1,500 bytes held, and not with more than 2,500.
 #[test]
 fn acknowledgements_pause_notices_while_much_is_held() {
     let mut end = End::new([], CnpMode::Off);
@@ -234,14 +234,14 @@ fn acknowledgements_pause_notices_while_much_is_held() {
         let Some(Body::Ack(ack)) = bodies.first() else { panic!("{bodies:?}") };
         ack.notices
     };
-    // Held behind the gap at 0: one, two, three packets; each acknowledgement is of the state before.
+    // Held behind the gap at 0: one, two, three packets. Each acknowledgement shows the state before.
     let ahead = [1, 2, 3, 5].map(&mut says);
     assert_eq!(ahead, [Notices::Welcome, Notices::Welcome, Notices::Welcome, Notices::Paused]);
-    // 0 passes 1 to 3; one is left.
+    // PSN 0 closes the gap up to 3; one packet is left.
     assert_eq!([says(0), says(6)], [Notices::Paused, Notices::Welcome]);
 }
 
-/// Oracle 13: a packet that has arrived before is acknowledged, and costs nothing.
+/// Oracle 13: a duplicate is acknowledged, and has no other effect.
 #[test]
 fn a_duplicate_is_acknowledged_and_does_not_notify() {
     let mut end = End::new([], CnpMode::OnMarkOrGap);
@@ -269,7 +269,7 @@ fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body
     })
 }
 
-/// Oracle 14, and what a copy is: not in flight, not lost, whichever arrives first counts.
+/// Oracle 14, and the accounting of a copy: not in flight, not lost; whichever arrives first counts.
 #[test]
 fn a_copy_is_accounted_apart() {
     use Grant::{Control as Say, Copy, Send};
@@ -319,7 +319,7 @@ fn a_copy_is_accounted_apart() {
     assert_eq!(done.count(), 1);
 }
 
-/// Four packets on paths of their own, one a microsecond.
+/// Four packets on one path each, one per microsecond.
 fn four_on_their_way() -> End {
     let mut end = End::new((0..4).map(|path| Grant::Send(PathId(path))), CnpMode::Off);
     end.post(4);
@@ -329,8 +329,8 @@ fn four_on_their_way() -> End {
     end
 }
 
-/// 1 and 3 waited to be told when 2 came late, and marked: the acknowledgement looks back from 3 and is that of 2. Its own mark and
-/// stamps are not those of the others, whose paths it says nothing of.
+/// The acknowledgement of 1 and 3 was delayed when 2 arrived late and marked. The acknowledgement looks back from 3
+/// and is triggered by 2. Mark and stamps are those of 2, not of the others, about whose paths it tells nothing.
 #[test]
 fn the_mark_is_that_of_the_packet_that_caused_the_acknowledgement() {
     let mut end = four_on_their_way();
@@ -344,17 +344,17 @@ fn the_mark_is_that_of_the_packet_that_caused_the_acknowledgement() {
         (told(false, false), PathId(3), 3),
     ];
     assert_eq!(end.policy().log, log);
-    // An acknowledgement of 3 itself is no news of it, but of its path.
+    // An acknowledgement triggered by 3 itself tells nothing new about 3, but measures its path.
     end.at(11).arrives(3, ack(3, 0, Time::from_us(3), Time::from_us(10), 1), false);
     assert_eq!(end.policy().log[3..], [(FeedbackKind::Heard { marked: true }, PathId(3), 0)]);
-    // Of a copy that the network has made, and the first to tell of 0: neither the mark nor the age of the copy is that of 0, and of the
-    // path they say nothing new.
+    // An acknowledgement of a copy that the network made, and the first to report 0: neither the mark nor the age of
+    // the copy belongs to 0, and they tell nothing new about the path.
     end.at(12).arrives(3, ack(3, 4, Time::from_us(3), Time::from_us(11), 1), false);
     assert_eq!(end.policy().log[4..], [(told(false, false), PathId(0), 0)]);
 }
 
-/// The refusal of a trimmed packet is no acknowledgement: no window may grow by what it says has arrived. The next acknowledgement
-/// says it again.
+/// The NACK of a trimmed packet acknowledges nothing: no window may grow by the arrivals that it reports. The next
+/// acknowledgement reports them again.
 #[test]
 fn a_trimmed_packet_acknowledges_nothing() {
     let mut end = four_on_their_way();
@@ -379,7 +379,7 @@ fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
         end.send().expect("data");
     }
     let at = Time::from_us;
-    // 2 has arrived, so 1 left before something that has; 3 did not.
+    // 2 has arrived, so 1 was overtaken; 3 was not.
     end.at(5).arrives(0, ack(2, 1, at(2), at(4), 0), false);
     end.arrives(0, Body::Missing(Missing { first: 1, missing: 0b101, cause: Cause::Lost }), false);
     assert_eq!(end.endpoint.counters().lost, 1);
@@ -387,7 +387,7 @@ fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
         panic!("nothing is sent again")
     };
     assert_eq!((again.psn, again.retransmit), (1, true));
-    // Said again at once: the retransmission has had no time to arrive.
+    // Reported again at once: the retransmission has had no time to arrive.
     end.arrives(0, Body::Missing(Missing { first: 1, missing: 1, cause: Cause::Lost }), false);
     assert_eq!(end.endpoint.counters().lost, 1);
 }
@@ -420,11 +420,11 @@ fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
     assert_eq!(toggles, [Notices::Paused, Notices::Welcome].map(FeedbackKind::Notices));
 }
 
-/// Whoever speaks for the other end may announce what it likes.
+/// The peer may announce any range.
 #[test]
 fn a_notice_of_everything_makes_a_handful_of_packets() {
     let mut end = End::new([], CnpMode::Off);
-    // The receiver takes 1,024 packets ahead: those may be missing, 64 to a report.
+    // The receiver accepts 1,024 packets ahead: those may be missing, 64 to a report.
     let said = end.notice(0, (1 << 23) - 1, false);
     assert_eq!(said.len(), 1 + 16);
     assert!(
@@ -432,7 +432,7 @@ fn a_notice_of_everything_makes_a_handful_of_packets() {
         "{:?}",
         said[16]
     );
-    // Beyond that nothing can be under way.
+    // No packet can be in flight beyond that.
     assert_eq!(end.notice(1_024, 2_000, false), []);
     assert_eq!(end.endpoint.qp_counters(end.qp).expect("it is there").malformed, 1);
 }
@@ -454,6 +454,6 @@ fn notices_without_end_leave_a_bounded_queue() {
     let said = end.control();
     let reports = said.iter().filter(|body| matches!(body, Body::Missing(_))).count();
     assert_eq!((reports, said.len()), (64, 1 << 16));
-    // Once they have left there is room for more.
+    // Once they have left, more can be queued.
     assert_eq!(end.notice(0, 1_000, false).len(), 1 + 16);
 }

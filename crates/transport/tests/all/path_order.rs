@@ -1,4 +1,4 @@
-//! Recovery by the order of packets on each path: stories over paths of different delay.
+//! Recovery by the order of packets on each path, over paths of different delay.
 
 use crate::pair::{Channel, Fixed, MTU, Pair};
 use pathweave_policy::{FeedbackKind, PathRto, PathState, PathView, Recovery, RingScope};
@@ -21,8 +21,8 @@ fn by_path(scope: RingScope) -> Recovery {
     }
 }
 
-/// Three paths in round robin; the second takes 7 us longer each way, the third 20 us. First transmissions of `drops`
-/// are lost. 40 packets are sent and checked.
+/// Three paths in round robin; the second is 7 us longer in each direction, the third 20 us. First transmissions of
+/// `drops` are lost. Sends 40 packets and checks them.
 fn run(drops: &'static [u64]) -> Pair {
     let mut channel = Channel::new(1);
     channel.by_path = [0, 7, 20].map(Duration::from_us).to_vec();
@@ -43,7 +43,7 @@ fn run(drops: &'static [u64]) -> Pair {
     pair
 }
 
-/// PSNs sent again, in order, with the time.
+/// Retransmitted PSNs in order, with their times.
 fn resent(pair: &Pair) -> Vec<(Time, u64)> {
     let data = pair.trace.iter().filter_map(|(at, host, segment)| match segment.body {
         Body::Data(data) if *host == 0 && data.retransmit => Some((*at, data.psn)),
@@ -84,7 +84,7 @@ fn every_path_is_measured_though_faster_ones_tell_of_its_packets_first() {
 fn one_loss_is_found_by_the_next_packet_of_its_path_and_sent_again_once() {
     let pair = run(&[7]);
     let resent = resent(&pair);
-    // Packet 10 is the next one on its path: what is acknowledged of it comes 16 us after it left.
+    // Packet 10 is the next one on its path: its acknowledgement arrives 16 us after it left.
     let next = pair.trace.iter().find_map(|(at, _, segment)| match segment.body {
         Body::Data(data) if data.psn == 10 => Some(*at),
         _ => None,
@@ -106,13 +106,13 @@ fn losses_on_several_paths_are_found_each_on_its_own() {
 
 #[test]
 fn what_left_last_on_a_path_waits_for_its_timer() {
-    // The last three of path 1.
+    // The last three packets of path 1.
     let pair = run(&[31, 34, 37]);
     let resent = resent(&pair);
     assert_eq!(resent.iter().map(|(_, psn)| *psn).collect::<Vec<_>>(), [31, 34, 37]);
     let sender = pair.counters(0);
     assert_eq!((sender.timeouts, sender.retransmitted), (1, 3));
-    // From the last thing heard on that path.
+    // Counted from the latest arrival on that path.
     let early = Time::from_us(RTO_US);
     assert!(resent.iter().all(|(at, _)| *at > early && *at < early + Duration::from_us(60)), "{resent:?}");
     let policy = pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap();
@@ -136,7 +136,7 @@ fn a_lost_acknowledgement_costs_a_retransmission_at_most() {
     pair.post_recv(1, 1, 50_000, 50_000);
     pair.post(0, 1, Op::Send, 0, 40 * u64::from(MTU));
     pair.run(LIMIT);
-    // The next acknowledgement tells that it arrived, before its absence is taken for a loss.
+    // The next acknowledgement reports its arrival, before its absence is taken for a loss.
     assert_eq!((pair.counters(0).retransmitted, pair.statuses(0)), (0, vec![(1, Status::Success)]));
 }
 
@@ -205,7 +205,7 @@ impl Two {
         self.hosts[0].post(now, self.qps[0][flow], request).unwrap();
         self.hosts[0].poll_transmit(now, Gate::OPEN).expect("room in the window")
     }
-    /// The packet arrives, and its acknowledgement.
+    /// Delivers the packet, then its acknowledgement.
     fn deliver(&mut self, now: Time, packet: &Transmit) {
         self.hosts[1].on_packet(now, HostId(0), &packet.segment, false);
         let ack = self.hosts[1].poll_transmit(now, Gate::CONTROL).expect("each is acknowledged");
@@ -234,7 +234,7 @@ fn with_rings_of_their_own_flows_show_nothing_of_each_other() {
     let arrives = two.send(Time::from_us(2), 1);
     two.deliver(Time::from_us(12), &arrives);
     assert_eq!(two.resent(Time::from_us(12)), None);
-    // Until its timer.
+    // Nothing happens until the timer.
     let at = two.hosts[0].poll_timer().expect("armed");
     two.hosts[0].on_timer(at);
     assert_eq!((at, two.resent(at)), (Time::from_us(1 + RTO_US), Some(two.qps[0][0])));

@@ -1,5 +1,5 @@
-//! What a message is said to hold has arrived: a peer that mixes offsets, numbers and ends cannot have a receive or a READ
-//! completed with bytes that it never sent.
+//! Every byte of a complete message has arrived: a peer that mixes offsets, numbers and ends cannot make a receive or
+//! a READ complete with bytes that it never sent.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const RECEIVES: u64 = 6;
 const ROOM: usize = 8 * MTU as usize;
 const REMOTE: QpNum = QpNum(77);
 
-/// An endpoint whose peer says what it likes, and the bytes that have arrived in each buffer since it was posted.
+/// An endpoint with a malicious peer, and the bytes that have arrived in each buffer since it was posted.
 struct Victim {
     endpoint: Endpoint<Fixed>,
     qp: QpNum,
@@ -28,7 +28,7 @@ struct Victim {
     completed: Vec<(u64, Opcode, Status)>,
 }
 
-/// The buffer of the memory that the peer may write to: a place for each receive that tells of a WRITE.
+/// Buffer of the memory that the peer may write: a range for each receive of a WRITE's immediate.
 const BOARD: u64 = 1_000;
 
 impl Victim {
@@ -67,7 +67,7 @@ impl Victim {
         Victim { endpoint, qp, rkey, placed, completed: Vec::new() }
     }
 
-    /// Takes a packet, and checks what is completed by it.
+    /// Delivers a packet, and checks the completions that it causes.
     fn take(&mut self, data: Data) {
         let segment = Segment {
             dst_qp: self.qp,
@@ -121,11 +121,11 @@ fn the_last_packet_alone_completes_nothing() {
     let mut victim = Victim::new();
     victim.take(data(Operation::Send, 0, 0, 7 * u32::from(MTU), 1, true));
     assert_eq!(victim.completed, []);
-    // Nor as an answer to a READ.
+    // Nor as a READ response.
     victim.take(data(Operation::ReadResponse, 0, 0, 7 * u32::from(MTU), MTU, true));
     assert_eq!(victim.completed, []);
     assert_eq!(victim.endpoint.qp_counters(victim.qp).unwrap().malformed, 2);
-    // What is sound is taken after all that, in any order.
+    // Valid packets are accepted after all that, in any order.
     let full = |psn: u64, last| data(Operation::Send, psn, 0, psn as u32 * u32::from(MTU), MTU, last);
     victim.take(full(2, true));
     victim.take(full(0, false));
@@ -134,7 +134,7 @@ fn the_last_packet_alone_completes_nothing() {
     assert_eq!(victim.completed, [(0, Opcode::Recv, Status::Success)]);
 }
 
-/// Each would leave a hole somewhere; after each the honest rest is taken.
+/// Each packet would leave a hole in a message. After each, the honest rest is accepted.
 #[test]
 fn what_would_leave_a_hole_is_refused() {
     let mtu = u32::from(MTU);
@@ -163,7 +163,7 @@ fn what_would_leave_a_hole_is_refused() {
     }
 }
 
-/// Packets from a few messages of a few packets, mostly as they should be, with one thing changed now and then.
+/// Packets of a few messages of a few packets, mostly valid, sometimes with one change.
 fn hostile() -> impl Strategy<Value = (u64, u32, u32, u16, bool, u8)> {
     let psn = 0u64..14;
     let len = prop_oneof![6 => Just(MTU), 1 => Just(0u16), 1 => Just(1u16)];
@@ -173,7 +173,7 @@ fn hostile() -> impl Strategy<Value = (u64, u32, u32, u16, bool, u8)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The sender follows a plan of messages, and lies about one packet in three.
+    /// The sender follows a plan of messages, and forges one packet in three.
     #[test]
     fn no_completion_without_its_bytes(
         plan in prop::collection::vec((1u64..5, 0u8..4), 1..5),
@@ -193,7 +193,7 @@ proptest! {
                 Operation::Write | Operation::WriteImm => {
                     (packet.rkey, packet.remote_addr) = (rkey, u64::from(receive) * ROOM as u64);
                     if !packet.last {
-                        // How long the message is: so long that it fits.
+                        // The length of the message is chosen so that it fits.
                         packet.imm = 5 * u32::from(MTU) - 1;
                     }
                 }
@@ -225,13 +225,13 @@ proptest! {
             let packet = packets.remove(at);
             packets.push(packet);
         }
-        // And once more, as a sender does that hears of nothing.
+        // Repeats all packets, like a sender that receives no acknowledgements.
         for packet in packets.iter().chain(&packets) {
             victim.take(*packet);
         }
     }
 
-    /// Nothing sound is refused, in whatever order it comes.
+    /// No valid packet is refused, in any order.
     #[test]
     fn what_is_sound_completes_in_any_order(
         plan in prop::collection::vec((1u64..6, 0u8..3), 1..6),

@@ -1,5 +1,5 @@
-//! Random work over a channel that loses, duplicates and reorders: bytes exact, every completion exactly once and
-//! in order, always an end. Invariants are checked after every step by the harness.
+//! Random requests over a channel that loses, duplicates and reorders. Bytes are exact, every completion comes
+//! exactly once and in order, and every run ends. The harness checks invariants after every step.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, PathRto, Recovery, RingScope};
@@ -24,7 +24,7 @@ enum Verb {
     Read,
 }
 
-/// Room for one message in memory.
+/// Memory for one message.
 const ROOM: u64 = 40 * MTU as u64;
 const MOST_WORK: u64 = 12;
 
@@ -88,7 +88,7 @@ struct Setup {
     mark: f64,
     jitter_ns: u64,
     seed: u64,
-    /// Receives are posted only as time goes by.
+    /// True if receives are posted only over time.
     late_receives: bool,
 }
 
@@ -122,7 +122,8 @@ fn setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// Memory of each host: sources of its own work, then landing places of the other's, then of its READs.
+/// Address of the source of a request. Memory of each host holds the sources of its own requests, then the
+/// destinations of the peer's, then those of its READs.
 fn source(index: usize) -> u64 {
     index as u64 * ROOM
 }
@@ -134,7 +135,8 @@ fn read_into(index: usize) -> u64 {
 }
 
 impl Setup {
-    /// Whether acknowledgements are by bytes. By the order on paths each packet has its own.
+    /// Returns true if acknowledgements are by bytes. With recovery by path order, each packet has its own
+    /// acknowledgement.
     fn counts_bytes(&self) -> bool {
         self.seed % 4 < 2 && !matches!(self.recovery, Recovery::PathOrder { .. })
     }
@@ -154,7 +156,7 @@ fn build(setup: &Setup) -> Pair {
         config.policy.window = setup.window;
         config.policy.gap = Duration::from_ns(setup.pace_ns);
         (config.max_reads_out, config.max_reads_in) = (setup.reads, setup.reads);
-        // The channel may lose a fifth in each direction: chance must not end a run that could go on.
+        // The channel may lose a fifth in each direction: chance must not exceed the retry limit.
         config.rto.retry_limit = 60;
     })
 }
@@ -220,7 +222,7 @@ fn check_completions(pair: &Pair, setup: &Setup) {
             .collect();
         let received: Vec<_> = received.iter().map(|c| (c.wr_id, c.status, c.byte_len, c.imm)).collect();
         assert_eq!(received, expected);
-        // Messages of the other end, in order and without gaps.
+        // Messages of the peer, in order and without gaps.
         let delivered: Vec<_> = pair.hosts[host]
             .events
             .iter()
@@ -272,7 +274,7 @@ proptest! {
             let drops = pair.counters(0).beyond_window_drops + pair.counters(1).beyond_window_drops;
             prop_assert_eq!(drops, 0, "the sender keeps to the receiver's window");
         }
-        // By time, an acknowledgement that is held back longer than any so far may be missed.
+        // With recovery by time, an acknowledgement that is delayed longer than any before may count as missing.
         let is_held = setup.every_packets > 1 || setup.counts_bytes();
         let by_time = matches!(setup.recovery, Recovery::Timed { .. }) && is_held;
         if setup.loss == 0.0 && pair.channel.trim == 0.0 && setup.jitter_ns == 0 && !setup.late_receives && !by_time {
@@ -301,8 +303,8 @@ proptest! {
                 .collect();
             let ids: Vec<_> = sent.iter().map(|c| c.wr_id).collect();
             prop_assert_eq!(ids, (0..setup.work[host].len() as u64).collect::<Vec<_>>());
-            // Successes, then at most one reason among what was flushed with it: a request behind a READ that waits
-            // for its answer may be the one that timed out.
+            // Successes, then at most one error among the flushed requests: the one that timed out may be behind a
+            // READ that waits for its response.
             let failed = sent.iter().skip_while(|c| c.status == Status::Success);
             for completion in failed {
                 let ok = matches!(completion.status, Status::Flushed | Status::RetryExceeded);

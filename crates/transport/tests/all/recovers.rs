@@ -1,4 +1,4 @@
-//! Every scheme comes back after a disturbance: within a second after it, streams and requests that wait for their answers have at
+//! Every scheme recovers from a disturbance: within a second after it, streams and requests with responses reach at
 //! least half of the rate that they had before.
 
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ const RATE: Rate = Rate::from_mbps(50);
 const DELAY: Duration = Duration::from_ms(1);
 const RTT: Duration = Duration::from_us(2_200);
 const PATHS: u16 = 4;
-/// Of the side channel, which loses nothing.
+/// Delay of the side channel, which loses nothing.
 const SIDE_DELAY: Duration = Duration::from_ms(3);
-/// As devices have it.
+/// Configuration of devices.
 const RTO: RetransmissionConfig = RetransmissionConfig {
     timeout: Duration::from_ms(22),
     max_timeout: Duration::from_ms(100),
@@ -28,11 +28,11 @@ const RTO: RetransmissionConfig = RetransmissionConfig {
     retry_limit: 60,
 };
 const STREAM_BYTES: u64 = 8_192;
-/// Messages of a stream under way: five bandwidth-delay products.
+/// Messages of a stream in progress: five bandwidth-delay products.
 const STREAM_DEPTH: u64 = 8;
 const REQUEST_BYTES: u64 = 8;
 
-/// The rate before is that from here to the disturbance, which has a begin and an end.
+/// The rate before is measured from here to the disturbance, which lasts from [`BEGIN`] to [`END`].
 const WARM: Time = Time::from_us(500_000);
 const BEGIN: Time = Time::from_us(1_500_000);
 const END: Time = Time::from_us(4_500_000);
@@ -41,7 +41,7 @@ const SEEDS: RangeInclusive<u64> = 1..=2;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Traffic {
-    /// Messages of host 0, several under way.
+    /// Messages of host 0, several in progress.
     Stream,
     /// A message of host 0, then one of host 1, and so on.
     Exchange,
@@ -51,13 +51,14 @@ enum Traffic {
 enum Disturbance {
     /// 30 % of the packets are lost.
     Loss,
-    /// All packets are lost. One that had begun to leave arrives when the silence is over, as old as that.
+    /// All packets are lost. One that had begun to leave arrives at the end of the silence, with the corresponding
+    /// age.
     Silence,
-    /// No packet is lost, but all arrive when the disturbance is over.
+    /// No packet is lost, but all arrive at the end of the disturbance.
     Delay,
-    /// 2 % are lost.
+    /// 2 % of the packets are lost.
     LittleLoss,
-    /// 2 % are lost, and 5 % arrive again, most of them up to 300 ms later and some up to 3 s.
+    /// 2 % of the packets are lost, and 5 % arrive twice, most of them up to 300 ms later and some up to 3 s.
     OldCopies,
 }
 
@@ -71,14 +72,14 @@ struct World<T> {
     qps: [QpNum; 2],
     now: Time,
     free_at: [Time; 2],
-    /// By time and then in the order of sending: to whom, and what.
+    /// Inputs in flight by arrival time and order of sending: destination and input.
     wire: BTreeMap<(Time, u64), (usize, Input)>,
     sent: u64,
     rng: Rng,
     traffic: Traffic,
     disturbance: Disturbance,
     posted: [u64; 2],
-    /// Instants at which messages of a stream, or answers, arrived.
+    /// Times at which messages of a stream, or responses, arrived.
     arrived: Vec<Time>,
 }
 
@@ -126,7 +127,7 @@ impl<T: Subject> World<T> {
         self.sent += 1;
     }
 
-    /// The instant at which a packet crosses that would cross at this one.
+    /// Time at which a packet arrives that would arrive at `at` without an outage.
     fn after_outage(&self, at: Time) -> Time {
         let is_outage = matches!(self.disturbance, Disturbance::Silence | Disturbance::Delay);
         if is_outage && (BEGIN..END).contains(&at) { END } else { at }
@@ -227,7 +228,7 @@ impl<T: Subject> World<T> {
         }
     }
 
-    /// Arrivals a second in a span after `from`.
+    /// Arrivals per second in `span` after `from`.
     fn rate(&self, from: Time, span: Duration) -> f64 {
         let count = |at: Time| self.arrived.partition_point(|arrived| *arrived < at);
         (count(from + span) - count(from)) as f64 / span.ratio(SECOND)
@@ -238,18 +239,20 @@ impl<T: Subject> World<T> {
 struct Late {
     schemes: &'static [&'static str],
     disturbances: &'static [Disturbance],
-    /// The second that counts begins so long after the disturbance.
+    /// Time from the disturbance to the second that counts.
     after: Duration,
 }
 
 const LATE: [Late; 2] = [
-    // Timers of NICs double from the eighth timeout on, without a bound that matters: after 3 s of silence the next is 1.5 s away.
+    // Timers of NICs double from the eighth timeout on, without a relevant bound: after 3 s of silence the next is
+    // 1.5 s away.
     Late {
         schemes: &["mrc"],
         disturbances: &[Disturbance::Loss, Disturbance::Silence],
         after: Duration::from_ms(2_000),
     },
-    // A window of a thousandth of a packet, without a least rate, is a packet in 1,000 round trips, which are 2.2 s.
+    // A window of a thousandth of a packet, without a least rate, sends one packet in 1,000 round trips, which are
+    // 2.2 s.
     Late {
         schemes: &["swift-published", "reflex-swift-published"],
         disturbances: &[Disturbance::Loss, Disturbance::Silence, Disturbance::Delay],
@@ -262,7 +265,7 @@ fn counts_from(scheme: &str, disturbance: Disturbance) -> Time {
     LATE.iter().find(is_of).map_or(END, |late| END + late.after)
 }
 
-/// Arrivals a second before a disturbance, in it and after it.
+/// Arrivals per second before, during and after a disturbance.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     before: f64,
@@ -285,7 +288,7 @@ fn rates<T: Subject>(info: &SchemeInfo, traffic: Traffic, disturbance: Disturban
     }
 }
 
-/// All that is wrong, not the first of it.
+/// Reports all failures, not only the first.
 #[expect(clippy::print_stdout, reason = "a seed that fails is one of a scheme")]
 fn every_scheme_comes_back(traffic: Traffic) {
     let mut wrong = vec![];

@@ -1,4 +1,4 @@
-//! Both services as a story sees them: two hosts that know each other, messages from one to the other.
+//! Common test interface of both services: two hosts that know each other, and messages from one to the other.
 
 use pathweave_policy::{AnyPolicy, PolicyEnv, Scheme, Service};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp};
@@ -9,7 +9,7 @@ use pathweave_transport::{
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 use pathweave_wire::Framing;
 
-/// The parameters of both hosts.
+/// Parameters of both hosts.
 pub(crate) struct Setting<'a> {
     pub(crate) scheme: &'a Scheme,
     pub(crate) env: PolicyEnv,
@@ -20,15 +20,15 @@ pub(crate) struct Setting<'a> {
 
 /// An event of either service.
 pub(crate) enum Told {
-    /// Message number `msg` of the other end is there.
+    /// Message number `msg` of the peer is complete.
     Delivered { msg: u64, bytes: u64 },
     /// A message of this end is done.
     Completed { wr_id: u64, status: Status },
 }
 
-/// A service as the story sees it: two hosts that know each other.
+/// A service under test: two hosts that know each other.
 pub(crate) trait Subject: Transport + Sized {
-    /// Messages are delivered, and completed, in the order of posting.
+    /// True if messages are delivered and completed in the order of posting.
     const IN_ORDER: bool;
     fn pair(setting: &Setting<'_>) -> ([Self; 2], [QpNum; 2]);
     fn post(hosts: &mut [Self; 2], qps: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64);

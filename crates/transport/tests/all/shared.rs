@@ -1,4 +1,4 @@
-//! Queue pairs of an endpoint whose policies know of each other.
+//! Queue pairs of an endpoint whose policies share state.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,8 +7,8 @@ use pathweave_policy::{Feedback, Grant, Member, Memo, PathView, Policy, PolicyCx
 use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Gate, Op, QpConfig, ReceiveMode, WorkRequest};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Time};
 
-/// Sends while the gate is open, else asks to be left alone for a long time. Each acknowledgement opens the gate and
-/// wakes `neighbour`.
+/// A policy that sends while its gate is open, and otherwise asks for a distant time. Each acknowledgement opens the
+/// gate and wakes `neighbour`.
 struct Gated {
     open: Rc<Cell<bool>>,
     neighbour: QpNum,
@@ -62,7 +62,7 @@ fn bed() -> Bed {
     let mut hosts = [0, 1].map(|host| Endpoint::new(EndpointConfig::new(HostId(host))));
     let mut qps = [[QpNum(0); 2]; 2];
     for (host, endpoint) in hosts.iter_mut().enumerate() {
-        // Numbers are given out in order, from 2.
+        // Numbers are assigned in order, from 2.
         for (i, neighbour) in [QpNum(3), QpNum(2)].into_iter().enumerate() {
             let (open, told, closed) = (open.clone(), told.clone(), closed.clone());
             let policy = Gated { open, neighbour, told, closed };
@@ -84,7 +84,7 @@ impl Bed {
         let request = WorkRequest { wr_id: i as u64, op: Op::Send, local: Buffer(0), len: 100 };
         self.hosts[0].post(now, self.qps[0][i], request).unwrap();
     }
-    /// The queue pair whose packet leaves now.
+    /// Queue pair whose packet leaves now.
     fn sender(&mut self, now: Time) -> Option<QpNum> {
         let packet = self.hosts[0].poll_transmit(now, Gate::OPEN)?;
         self.hosts[1].on_packet(now, HostId(0), &packet.segment, false);
@@ -106,7 +106,7 @@ fn feedback_on_one_queue_pair_wakes_another_that_was_told_to_wait() {
     assert_eq!(bed.sender(start), None, "the gate is closed: both are paced");
     bed.open.set(true);
     assert_eq!(bed.sender(start), None, "nobody has told them");
-    // Somebody tells the first: its paths change.
+    // An event for the first queue pair: its paths change.
     let view = PathView::new(PathId(0), pathweave_policy::PathState::Up);
     bed.hosts[0].set_paths(start, QpNum(2), &[view]).unwrap();
     assert_eq!(bed.sender(start), Some(QpNum(2)));
@@ -124,6 +124,6 @@ fn a_queue_pair_that_closes_tells_its_policy_and_its_neighbours() {
     bed.hosts[0].destroy_qp(QpNum(2)).unwrap();
     assert!(bed.closed.get());
     assert_eq!(bed.sender(Time::ZERO), Some(QpNum(3)));
-    // Waking one that is gone is harmless.
+    // Waking a destroyed queue pair does no harm.
     bed.acknowledge(Time::from_us(1));
 }

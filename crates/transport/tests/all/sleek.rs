@@ -1,4 +1,5 @@
-//! SLEEK between two endpoints: a gap that is proven, a tail that a probe finds, a lost window that does not block itself.
+//! SLEEK between two endpoints: a gap that is proven, a tail that a probe finds, a lost window that does not block
+//! itself.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, Recovery};
@@ -10,8 +11,8 @@ fn us(n: u64) -> Duration {
     Duration::from_us(n)
 }
 
-/// A WRITE of so many packets with this window, 2 us there and back, in which the policy aims at a queue of 2 us. The timer
-/// would take a second.
+/// A WRITE of `packets` packets with this window and a round trip of 2 us, in which the policy's delay target is 2
+/// us. The timer would take a second.
 fn writing(
     drops: impl FnMut(u64, bool, u16) -> bool + 'static,
     packets: u64,
@@ -45,7 +46,7 @@ fn done_at(pair: &mut Pair) -> Time {
     pair.now
 }
 
-/// When probes left, in nanoseconds, and their paths.
+/// Departures of probes in nanoseconds, and their paths.
 fn probes(pair: &Pair) -> Vec<(u64, PathId)> {
     let of = |(at, from, segment): &(Time, usize, Segment)| match segment.body {
         Body::Control(Control::Probe { .. }) if *from == 0 => Some((at.as_ps() / 1_000, segment.path)),
@@ -54,7 +55,7 @@ fn probes(pair: &Pair) -> Vec<(u64, PathId)> {
     pair.trace.iter().filter_map(of).collect()
 }
 
-/// The largest window is eight packets, so that eight ahead prove the loss of PSN 3: seven circulate beside it.
+/// The largest window is eight packets, so eight ahead prove the loss of PSN 3. Seven circulate beside it.
 #[test]
 fn packets_ahead_of_a_gap_prove_it_before_any_probe() {
     let mut pair = writing(|psn, again, _| psn == 3 && !again, 40, 8, 1);
@@ -64,15 +65,16 @@ fn packets_ahead_of_a_gap_prove_it_before_any_probe() {
     assert!(probes(&pair).is_empty(), "{:?}", probes(&pair));
 }
 
-/// One base round trip and the target after the last acknowledgement a probe leaves, and what it proves lost is sent again
-/// when it is back.
+/// A probe leaves one base round trip and the target after the last acknowledgement. Packets that it proves lost are
+/// retransmitted when its answer arrives.
 #[test]
 fn a_probe_finds_a_lost_tail() {
     let mut pair = writing(|psn, again, _| psn == 9 && !again, 10, 16, 1);
     let done = done_at(&mut pair);
     let found = probes(&pair);
     assert_eq!((found.len(), pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 1, 0));
-    // Packets of 1,108 bytes leave 88.64 ns apart. The ninth is acknowledged 2 us after it left; 4 us later the probe.
+    // Packets of 1,108 bytes leave 88.64 ns apart. The ninth is acknowledged 2 us after it left. The probe leaves 4
+    // us later.
     assert_eq!(found[0].0, 6_709);
     assert_eq!(done.as_ps() / 1_000, 10_709, "2 us for the probe, 2 us for the packet");
 }
@@ -82,11 +84,11 @@ fn a_window_lost_as_a_whole_does_not_block_itself() {
     let mut pair = writing(|psn, again, _| psn < 16 && !again, 64, 16, 2);
     let done = done_at(&mut pair);
     assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (16, 0));
-    // Three base round trips to the probe, its round trip, and a window after the other.
+    // Three base round trips to the probe, its round trip, and then window after window.
     assert!(done < Time::from_us(30), "{done}");
 }
 
-/// The probe's own path is dead: the next one, five base round trips later, takes another.
+/// The probe's own path is dead: the next probe, five base round trips later, takes another one.
 #[test]
 fn probes_in_a_row_change_paths() {
     let mut pair = writing(|psn, again, path| path == 1 || psn == 8 && !again, 9, 16, 3);
@@ -96,7 +98,7 @@ fn probes_in_a_row_change_paths() {
     assert_eq!(pair.counters(0).timeouts, 0);
 }
 
-/// Acknowledgements that are held would make a probe lie: the one that is held leaves first.
+/// Delayed acknowledgements would make a probe prove false losses: a delayed one leaves before the answer.
 #[test]
 fn what_is_held_is_told_to_who_probes() {
     let mut channel = Channel::new(1);
@@ -105,7 +107,7 @@ fn what_is_held_is_told_to_who_probes() {
         config.recovery = Recovery::sleek().with_window_packets(512);
         config.rto = RetransmissionConfig { timeout: us(1_000_000), ..RetransmissionConfig::SHORT };
         config.acks = AckPolicy { every_packets: 64, ..AckPolicy::by_bytes(Bytes::new(1_000_000), us(500)) };
-        // The pace leaves probes between packets, which are not acknowledged before half a millisecond.
+        // The pace lets probes leave between packets, which are not acknowledged before half a millisecond.
         config.policy.window = 64;
         config.policy.gap = us(7);
     });

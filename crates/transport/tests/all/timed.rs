@@ -1,5 +1,5 @@
-//! Recovery by time, on a channel with losses, reordering, pauses and dead paths: never a message that fails though the
-//! other end lives, never one that hangs, an end soon after the channel allows it, and few packets sent again for nothing.
+//! Recovery by time, on a channel with losses, reordering, pauses and dead paths. No message fails while the peer is
+//! alive, and none hangs. It ends soon after the channel allows it, and few packets are retransmitted in vain.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, FeedbackKind, Recovery};
@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Time};
 use pathweave_wire::{Body, ControlKind};
 use proptest::prelude::*;
 
-/// There and back, of a full packet on the idle channel: 1 us each way.
+/// Round trip of a full packet on the idle channel: 1 us in each direction.
 const IDLE: Duration = Duration::from_us(2);
 const TIMED: Recovery = Recovery::Timed { reorder_packets: 0, window_packets: Some(512) };
 
@@ -16,12 +16,12 @@ fn us(n: u64) -> Duration {
     Duration::from_us(n)
 }
 
-/// A WRITE of so many packets with this window, round robin over so many paths.
+/// A WRITE of `packets` packets with this window, round robin over `paths` paths.
 fn writing(channel: Channel, packets: u64, window: u32, paths: u16, every_packets: u16) -> Pair {
     written(channel, (packets, window, paths, every_packets), Evidence::Patience)
 }
 
-/// The same, with what proves a packet lost.
+/// Like [`writing`], with the evidence that proves a packet lost.
 fn written(
     channel: Channel,
     (packets, window, paths, every_packets): (u64, u32, u16, u16),
@@ -41,7 +41,7 @@ fn written(
     pair
 }
 
-/// When the message was done.
+/// Time at which the message was done.
 fn done_at(pair: &mut Pair, limit: Duration) -> Time {
     let end = pair.now + limit;
     while pair.completions(0).is_empty() {
@@ -52,7 +52,7 @@ fn done_at(pair: &mut Pair, limit: Duration) -> Time {
     pair.now
 }
 
-/// The times at which PSN 0 left, in nanoseconds.
+/// Departures of PSN 0 in nanoseconds.
 fn departures(pair: &Pair) -> Vec<u64> {
     let of_zero = |(at, from, segment): &(Time, usize, _)| match segment {
         pathweave_wire::Segment { body: Body::Data(data), .. } if *from == 0 && data.psn == 0 => {
@@ -63,7 +63,7 @@ fn departures(pair: &Pair) -> Vec<u64> {
     pair.trace.iter().filter_map(of_zero).collect()
 }
 
-/// Passes every packet but those of data that this names.
+/// A channel that passes every packet except the data packets for which `drops` holds.
 fn dropping(mut drops: impl FnMut(u64, bool, u16) -> bool + 'static) -> Channel {
     let mut channel = Channel::new(1);
     channel.script = Some(Box::new(move |packet| match packet.segment.body {
@@ -75,7 +75,7 @@ fn dropping(mut drops: impl FnMut(u64, bool, u16) -> bool + 'static) -> Channel 
 
 #[test]
 fn a_lost_packet_is_missed_within_three_idle_round_trips() {
-    // Nothing was measured when it left; it is overtaken by seven that took 2 us each.
+    // Nothing was measured when it left. It is overtaken by seven packets that took 2 us each.
     let mut pair = writing(dropping(|psn, again, _| psn == 0 && !again), 8, 16, 1, 1);
     let done = done_at(&mut pair, us(100));
     let left = departures(&pair);
@@ -94,7 +94,7 @@ fn alone_it_is_asked_for_after_patience_and_sent_again_when_the_answer_comes() {
     });
     let mut pair = writing(channel, 1, 16, 1, 1);
     done_at(&mut pair, us(1_000));
-    // Three idle round trips are 6 us, and the probe takes 2 more; then patience is 2 + 4, 2 + 3, 2 + 2.25 us.
+    // Three idle round trips are 6 us, and the probe takes 2 more. Then patience is 2 + 4, 2 + 3, 2 + 2.25 us.
     let left: Vec<u64> = departures(&pair).iter().map(|ns| (ns + 50) / 100).collect();
     assert_eq!(left, [0, 80, 160, 230, 292]);
     assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 4));
@@ -110,7 +110,7 @@ fn where_probes_are_lost_too_it_is_sent_again_after_the_configured_time_then_aft
     // The first timeout is configured to 4 ms.
     assert_eq!(departures(&pair), [0, 4_000_000, 12_000_000]);
     assert_eq!(pair.counters(0).timeouts, 2);
-    // Probes after 6, 12, 24 us and so on: the last after 3.066 ms, as the next would be after 6.138.
+    // Probes after 6, 12, 24 us and so on. The last leaves after 3.066 ms, because the next would be after 6.138.
     let probes = pair.trace.iter().filter(|(at, from, segment)| {
         *from == 0 && *at < Time::from_us(4_000) && matches!(segment.body, Body::Control(_))
     });
@@ -119,7 +119,7 @@ fn where_probes_are_lost_too_it_is_sent_again_after_the_configured_time_then_aft
 
 #[test]
 fn a_dead_path_costs_its_packets_once() {
-    // Every second packet takes path 1, which is dead from the start; what is sent again may take it once more.
+    // Every second packet takes path 1, which is dead from the start; retransmissions may take it again.
     let mut pair = writing(dropping(|_, _, path| path == 1), 64, 16, 2, 1);
     let done = done_at(&mut pair, us(1_000));
     assert!(done < Time::from_us(150), "{done}");
@@ -128,7 +128,7 @@ fn a_dead_path_costs_its_packets_once() {
 
 #[test]
 fn a_window_of_dead_packets_does_not_block_what_is_sent_again() {
-    // All that leaves first is lost; a window full of it must not keep the second try from leaving.
+    // All first transmissions are lost. A window full of them must not block the retransmissions.
     let mut pair = writing(dropping(|_, again, _| !again), 64, 16, 1, 1);
     let done = done_at(&mut pair, us(5_000));
     assert!(done < Time::from_us(400), "{done}");
@@ -144,7 +144,7 @@ fn a_pause_costs_nothing() {
     assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 0));
 }
 
-/// A path with a short MTU: probes are answered, and what is long never arrives.
+/// A path with a small MTU: probes are answered, and long packets never arrive.
 #[test]
 fn a_path_that_loses_all_data_and_answers_probes_is_given_up() {
     let mut pair = writing(dropping(|_, _, _| true), 4, 16, 1, 1);
@@ -155,7 +155,7 @@ fn a_path_that_loses_all_data_and_answers_probes_is_given_up() {
     assert!(schedule <= done && done <= schedule + Duration::from_ms(65), "{done} for {schedule}");
 }
 
-/// A hundred losses of a packet are no proof while there is time.
+/// A hundred losses of a packet prove nothing before the time is over.
 #[test]
 fn a_path_that_loses_data_for_less_than_all_timeouts_is_not_given_up() {
     let mut tries = 0;
@@ -184,7 +184,8 @@ fn the_retry_limit_is_that_of_the_configured_schedule() {
 
 #[test]
 fn a_host_that_sleeps_has_not_waited() {
-    // The sender is not scheduled for ten seconds, which is longer than it would try; then it finds its packets lost.
+    // The sender is not scheduled for ten seconds, which is longer than all its timeouts. Then it finds its packets
+    // lost.
     let mut pair = writing(dropping(|_, again, _| !again), 4, 16, 1, 1);
     pair.drain();
     pair.now = Time::from_us(10_000_000);
@@ -207,7 +208,7 @@ fn a_read_is_answered_on_a_lossy_channel() {
     assert!(done < Time::from_us(500), "{done}");
 }
 
-/// A channel and how it is used.
+/// A channel and its load.
 #[derive(Clone, Debug)]
 struct Weather {
     packets: u64,
@@ -216,11 +217,11 @@ struct Weather {
     every_packets: u16,
     loss: f64,
     jitter_us: u64,
-    /// Added to path i: i times this.
+    /// Additional delay per path: path i takes i times this longer, in microseconds.
     skew_us: u64,
     /// Starts and lengths of pauses, in microseconds.
     pauses: Vec<(u64, u64)>,
-    /// A path that is dead in this time, in microseconds.
+    /// Start and length of the time in which a path is dead, in microseconds.
     dead: Option<(u64, u64)>,
     seed: u64,
 }
@@ -242,13 +243,13 @@ fn weather() -> impl Strategy<Value = Weather> {
     })
 }
 
-/// How it went.
+/// Result of a run.
 struct Trip {
     pair: Pair,
     status: Status,
-    /// How long the sender had heard nothing of its packets when it ended.
+    /// Time without an acknowledgement at the end.
     silent: Duration,
-    /// The longest time in which the sender heard nothing, over what that many timeouts in a row allow.
+    /// Largest ratio of a time without acknowledgements to the one that the successive timeouts in it allow.
     worst_silence: f64,
 }
 
@@ -262,7 +263,7 @@ impl Weather {
         channel.dead_path = self.dead.map(|(from, len)| (Time::from_us(from), Time::from_us(from + len)));
         let mut pair = writing(channel, self.packets, self.window, self.paths, self.every_packets);
         let longest_wait = us(2 * (self.over_us() + self.longest_round_trip_us()));
-        // Of the latest acknowledgement: how many there had been, when it came, and the timeouts until then.
+        // Number of acknowledgements so far, time of the latest one, and timeouts until then.
         let (mut acked, mut acked_at, mut timeouts_then) = (0, Time::ZERO, 0);
         let mut worst_silence = 0f64;
         // Ends of patience: each has one probe or two.
@@ -286,13 +287,13 @@ impl Weather {
         Trip { silent: pair.now - acked_at, pair, status, worst_silence }
     }
 
-    /// When the last pause or dead path is over.
+    /// End of the last pause or dead path, in microseconds.
     fn over_us(&self) -> u64 {
         let trouble = self.pauses.iter().map(|&(from, len)| from + len);
         trouble.chain(self.dead.map(|(from, len)| from + len)).max().unwrap_or(0)
     }
 
-    /// A round trip with all that may delay it.
+    /// Longest round trip with all possible delays, in microseconds.
     fn longest_round_trip_us(&self) -> u64 {
         2 + 3 + 2 * (self.jitter_us + self.skew_us * u64::from(self.paths))
     }
@@ -301,8 +302,8 @@ impl Weather {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Never a hang, and never a failure but after the silence that is configured; waits that double are the longest; in
-    /// calm weather no packet is sent again more often than patience is learned.
+    /// A message never hangs, and never fails before the configured silence. Doubled waits are the longest. Without
+    /// pauses and dead paths, no packet is retransmitted more often than patience takes to be learned.
     #[test]
     fn whatever_the_weather_it_arrives(weather in weather()) {
         let Trip { pair, status, silent, worst_silence } = weather.run();
@@ -313,14 +314,14 @@ proptest! {
         prop_assert!(status == Status::Success || gave_up, "{status:?} after {silent} of silence");
         if weather.loss == 0.0 {
             prop_assert_eq!(status, Status::Success);
-            // Once the channel is well, a doubling at most, and the message itself.
+            // Once the channel works, one doubling at most, and the message itself.
             let round = weather.longest_round_trip_us();
             let windows = weather.packets.div_ceil(u64::from(weather.window)) + 1;
             let bound_us = 2 * weather.over_us() + 100 * round + 4 * round * windows + weather.packets;
             prop_assert!(pair.now <= Time::from_us(bound_us), "{}, not {bound_us} us", pair.now);
             if weather.dead.is_none() && weather.pauses.is_empty() {
-                // All that is sent again is in vain: until the longest round trip has been measured, a window may be sent
-                // again each time that the patience of three idle ones ends.
+                // All retransmissions are in vain. Until the longest round trip has been measured, a window may be
+                // retransmitted each time that the patience of three idle round trips ends.
                 let learning = u64::from(weather.window) * (2 + round / 6);
                 let bound = 12 + weather.packets / 20 + learning;
                 prop_assert!(receiver.duplicates <= bound, "{} copies for nothing of {}", receiver.duplicates, weather.packets);
@@ -328,9 +329,9 @@ proptest! {
         }
     }
 
-    /// Without losses nothing times out, however long packets wait within the configured time: a queue that many senders fill grows
-    /// before it is measured, paths differ by less than an idle round trip, and switches pause. Nothing is sent again unless they
-    /// pause.
+    /// Without losses nothing times out, however long packets wait within the configured time. A queue that many
+    /// senders fill grows before it is measured, paths differ by less than an idle round trip, and switches pause.
+    /// Nothing is retransmitted unless they pause.
     #[test]
     fn what_is_late_is_not_lost(
         rate_share in 1u64..200,
@@ -342,7 +343,7 @@ proptest! {
         every_packets in prop_oneof![Just(1u16), 1u16..17],
     ) {
         let mut channel = Channel::new(1);
-        // The bottleneck serves this queue pair one packet in so many.
+        // The bottleneck serves one packet of this queue pair in `rate_share`.
         channel.bottleneck = Some(Duration::from_ns(100 * rate_share));
         channel.by_path = (0..paths).map(|path| Duration::from_ns(skew_ns * u64::from(path))).collect();
         channel.pauses = pauses.iter().map(|&(at, len)| (Time::from_us(at), Time::from_us(at + len))).collect();
@@ -351,7 +352,7 @@ proptest! {
         done_at(&mut pair, Duration::from_ms(10_000));
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
         prop_assert_eq!(sender.timeouts, 0);
-        // A pause that holds up a probe's answer longer than patience lasts can still make copies of what is in the window.
+        // A pause that delays a probe's answer beyond patience can still cause copies of the packets in the window.
         let copies = if calm { 0 } else { u64::from(window) * 2 };
         prop_assert!(sender.retransmitted <= copies && receiver.duplicates <= copies, "{sender:?} {receiver:?}");
     }

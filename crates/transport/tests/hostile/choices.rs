@@ -1,4 +1,4 @@
-//! Where decisions come from, and any packet made of them.
+//! Source of decisions, and arbitrary packets made from them.
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
@@ -6,17 +6,17 @@ use pathweave_wire::{
     Operation, RdData, Segment,
 };
 
-/// Decisions, one after the other: of a seeded stream, or the bytes of a fuzzer.
+/// A sequence of decisions from a seeded stream, or from the bytes of a fuzzer.
 pub(crate) enum Choices<'a> {
-    /// For so many operations.
+    /// Random decisions for that many operations.
     Random(Rng, u32),
-    /// Until none are left; then every decision is the first choice.
+    /// Decisions until no bytes are left; then every decision is the first choice.
     #[allow(dead_code, reason = "fuzz targets have them")]
     Bytes(&'a [u8]),
 }
 
 impl Choices<'_> {
-    /// Whether another operation is to be done.
+    /// Returns true if another operation is to be done.
     pub(crate) fn go_on(&mut self) -> bool {
         match self {
             Choices::Random(_, left) => {
@@ -50,9 +50,9 @@ impl Choices<'_> {
         }
     }
 
-    /// One time in so many.
+    /// Returns true once in `times` decisions on average.
     pub(crate) fn one_in(&mut self, times: u32) -> bool {
-        // The first choice is no.
+        // The first choice is false.
         self.below(times) == times - 1
     }
 
@@ -93,7 +93,7 @@ impl Choices<'_> {
     }
 }
 
-/// How many kinds of packet there are. Who adds one adds it here, and to what liars say.
+/// Number of kinds of packet. A new kind must be added here and in [`any_body`].
 pub(crate) const PACKET_KINDS: usize = 6 + ControlKind::ALL.len();
 
 pub(crate) fn kind_of_packet(body: &Body) -> usize {
@@ -108,20 +108,20 @@ pub(crate) fn kind_of_packet(body: &Body) -> usize {
     }
 }
 
-/// What a liar knows of the queue pair he lies to.
+/// Knowledge of a hostile peer about the queue pair that it attacks.
 pub(crate) struct Aim {
     pub(crate) now: Time,
-    /// A PSN that the queue pair expects of him, and one it has in flight to him.
+    /// PSN that the queue pair expects from the hostile peer, and one that it has in flight to it.
     pub(crate) data_psn: u64,
     pub(crate) own_psn: u64,
     pub(crate) mtu_payload: u16,
-    /// Keys that somebody has.
+    /// Keys that are in use.
     pub(crate) rkeys: [u64; 2],
-    /// Paths that were agreed on.
+    /// Number of paths on which both ends agreed.
     pub(crate) paths: u16,
 }
 
-/// A packet of any kind with any fields. Its path is one that was agreed on where drivers see to that.
+/// A packet of any kind with any fields. Its path is one of those agreed on if drivers ensure that.
 pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
     let body = match choices.below(26) {
         0..=7 => any_data(choices, aim),
@@ -140,7 +140,7 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
             expected: choices.number(aim.own_psn),
             psn: choices.number(aim.own_psn),
             sack: choices.bits(),
-            // The last two end the queue pair, so they are seldom.
+            // The last two end the queue pair, so they are rare.
             reason: match choices.below(16) {
                 14 => NackReason::RemoteAccess,
                 15 => NackReason::InvalidRequest,
@@ -189,7 +189,7 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
     (body, PathId(path))
 }
 
-/// What a liar says of credit: little, much, or anything.
+/// A small, large or arbitrary credit number.
 pub(crate) fn any_credit(choices: &mut Choices<'_>) -> CreditNumber {
     CreditNumber::new(choices.number(100))
 }
@@ -252,7 +252,7 @@ pub(crate) fn any_rd(choices: &mut Choices<'_>, psn: u64, mtu_payload: u16) -> R
     }
 }
 
-/// A packet that is nobody's: of a stranger, or for somebody else.
+/// A packet from a stranger, or for another host.
 pub(crate) fn stray(choices: &mut Choices<'_>, aim: &Aim, known: &[QpNum]) -> Segment {
     let (body, path) = any_body(choices, aim);
     let mut number = || if choices.bit() { choices.of(known) } else { QpNum(choices.number(2) as u32) };

@@ -1,6 +1,6 @@
-//! Peers that know the protocol and keep nothing of it, for every listed scheme: at worst they lose their own connection.
+//! Peers that know the protocol and violate it, for every listed scheme: at worst they lose their own connection.
 //!
-//! `World` says what must hold after every step; the fuzz target of the endpoint drives the same one.
+//! `World` checks the invariants after every step. The fuzz target of the endpoint drives the same one.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its scheme and seed")]
 
 mod choices;
@@ -13,17 +13,17 @@ use pathweave_units::Rng;
 use rd_world::RdWorld;
 use world::World;
 
-/// Printed by every test; `HOSTILE_SEED` tries another.
+/// Seed, printed by every test. `HOSTILE_SEED` sets another one.
 fn seed() -> u64 {
     std::env::var("HOSTILE_SEED").map_or(1, |text| text.parse().expect("a number"))
 }
 
-/// How many seeds of each scheme; `HOSTILE_SEEDS` says another number.
+/// Number of seeds for each scheme. `HOSTILE_SEEDS` sets another one; default 24.
 fn seeds() -> u64 {
     std::env::var("HOSTILE_SEEDS").map_or(24, |text| text.parse().expect("a number"))
 }
 
-/// Runs a case for every scheme, all of them; says at the end for which schemes and seeds it fails.
+/// Runs a case for all schemes, and reports at the end the schemes and seeds that failed.
 fn for_all(seeds: u64, case: impl Fn(&SchemeInfo, u64)) {
     let mut failed = Vec::new();
     for info in schemes() {
@@ -39,7 +39,7 @@ fn for_all(seeds: u64, case: impl Fn(&SchemeInfo, u64)) {
     assert!(failed.is_empty(), "schemes and their first seed that fails: {failed:?}");
 }
 
-/// The world of a scheme's transport service.
+/// World of a scheme's transport service.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Any<'a> {
     Connections(World<'a>),
@@ -68,14 +68,14 @@ impl<'a> Any<'a> {
             Any::Datagrams(world) => world.operations(count),
         }
     }
-    /// Lies, by kind.
+    /// Number of forged packets, by kind.
     fn said(&self) -> &[u64] {
         match self {
             Any::Connections(world) => &world.said,
             Any::Datagrams(world) => &world.said,
         }
     }
-    /// Honest rounds that were done, and the most answers to one input.
+    /// Number of honest rounds that were done, and largest number of answers to one input.
     fn outcome(&self) -> (u64, u32) {
         match self {
             Any::Connections(world) => (world.rounds_done, world.most_answers),
@@ -94,7 +94,7 @@ fn a_liar_harms_nobody_else() {
     });
 }
 
-/// What a liar says leaves nothing behind: memory is as much after many lies as after some.
+/// Hostile inputs leave nothing behind: many of them take as much memory as some.
 #[test]
 fn a_liar_takes_no_memory() {
     for_all(1, |info, seed| {

@@ -1,5 +1,5 @@
-//! A datagram queue pair with two peers: one keeps the protocol, the other says anything, in packets and on the side
-//! channel.
+//! A datagram queue pair with two peers: one follows the protocol, the other (the liar) sends anything, in packets
+//! and on the side channel.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::choices::{Aim, Choices, any_body, any_rd};
 const MTU: u16 = 1_024;
 const LINE_RATE: Rate = Rate::from_gbps(100);
 const ONE_WAY: Duration = Duration::from_us(1);
-/// A message of the side channel takes as long.
+/// Delay of a side message.
 const SIDE_ONE_WAY: Duration = Duration::from_us(3);
 const RTT: Duration = Duration::from_us(3);
-/// The queue pair under test, who is honest, and who is not.
+/// The queue pair under test, the honest peer, and the liar.
 const PEERS: [PeerId; 3] = [
     PeerId { host: HostId(0), qp: QpNum(10) },
     PeerId { host: HostId(1), qp: QpNum(11) },
@@ -26,24 +26,23 @@ const PEERS: [PeerId; 3] = [
 const OURS: usize = 0;
 const HONEST: usize = 1;
 const LIAR: usize = 2;
-/// Most that goes to the liar at an instant because a packet of data leaves for him, besides that packet: it is the first of
-/// its message, which is announced, or the last of one, and all before it has left. Of a message of one packet the
-/// announcement says both. A link carries one packet at a time, so this counts once.
+/// Largest number of side messages to the liar when a data packet leaves for it. The packet is the first of its
+/// message, which is announced, or the last one, after which `Sent` follows. For a message of one packet, the
+/// announcement covers both. A link carries one packet at a time, so this counts once.
 const MOST_WITH_DATA: u32 = 1;
-/// Most that one input of the liar brings forth for him, in packets and messages of the side channel. A packet: a
-/// notification that it was marked, and that its message is whole. A message of the side channel: one word, that a message is
-/// whole, may come, must wait, or is given up.
+/// Largest number of outputs for the liar that one of its inputs causes, packets and side messages. A packet causes a
+/// congestion notification and a `Done`. A side message causes one `Done`, `Ready`, `Wait` or `Abort`.
 const MOST_ANSWERS: u32 = 2 + MOST_WITH_DATA;
-/// Most that one timer does: the scan asks him once, however much is missing.
+/// Largest number of outputs of one timer: the scan sends one NACK, however much is missing.
 const MOST_AT_TIMER: u32 = 1 + MOST_WITH_DATA;
-/// Messages to the liar that are posted at a time.
+/// Number of messages to the liar that are posted at a time.
 const POSTED: usize = 8;
-/// Messages that the driver looks at to remind him of them.
+/// Number of messages that the driver checks for reminders.
 const REMINDED: u32 = 4;
-/// An honest round takes no longer, whatever the liar does.
+/// Upper bound of an honest round's duration, whatever the liar does.
 const PATIENCE: Duration = Duration::from_ms(200);
 
-/// Kinds of message of the side channel. Who adds one adds it here, and to what liars say.
+/// Number of kinds of side message. A new kind must be added here and in `lie_aside`.
 pub(crate) const SIDE_KINDS: usize = 9;
 
 fn kind_aside(message: &SideMessage) -> usize {
@@ -70,11 +69,11 @@ pub(crate) struct RdWorld<'a> {
     now: Time,
     qps: [RdQp<AnyPolicy>; 2],
     capacity: u16,
-    /// On its way: when it arrives, and where.
+    /// Inputs in flight by arrival time and order of sending: destination and input.
     wire: BTreeMap<(Time, u64), (usize, Due)>,
     sent: u64,
     port_free_at: [Time; 2],
-    /// Of each honest end: messages posted, and bytes placed of each of the other's.
+    /// Honest rounds so far. `awaited` holds for each honest end the messages posted, with the bytes placed.
     rounds: u64,
     round_begun: Time,
     awaited: BTreeMap<(usize, u64), u64>,
@@ -85,7 +84,7 @@ pub(crate) struct RdWorld<'a> {
     own_psn: u64,
     answers: u32,
     pub(crate) most_answers: u32,
-    /// Lies on the side channel, by kind.
+    /// Number of hostile side messages, by kind.
     pub(crate) said: [u64; SIDE_KINDS],
     pub(crate) rounds_done: u64,
 }
@@ -149,7 +148,7 @@ impl<'a> RdWorld<'a> {
         world
     }
 
-    /// Does what the choices say until they end, then lets the honest end what they have begun.
+    /// Performs operations until the choices end, then lets the honest ends finish.
     pub(crate) fn run(&mut self) {
         while self.choices.go_on() {
             self.operation();
@@ -160,7 +159,7 @@ impl<'a> RdWorld<'a> {
         }
     }
 
-    /// So many more operations.
+    /// Performs `count` more operations.
     pub(crate) fn operations(&mut self, count: u32) {
         (0..count).for_each(|_| self.operation());
     }
@@ -197,8 +196,8 @@ impl<'a> RdWorld<'a> {
         self.check_patience();
     }
 
-    /// The driver does what only drivers do. The most that the liar may be told at that: each message once that is said
-    /// again, and once how far they have left; or one word on the message that waits.
+    /// Performs an operation of the driver. Returns the largest number of side messages to the liar that it may
+    /// cause: each repeated announcement once, and one `Sent`; or one answer for the waiting message.
     fn drive(&mut self) -> u32 {
         let (now, liar) = (self.now, PEERS[LIAR]);
         let msg = self.choices.number(0);
@@ -236,7 +235,7 @@ impl<'a> RdWorld<'a> {
         }
     }
 
-    /// A packet of the liar, a datagram mostly.
+    /// Sends a packet of the liar, mostly a datagram.
     fn lie(&mut self) {
         let aim = self.aim();
         let (body, path) = if self.choices.one_in(4) {
@@ -245,7 +244,7 @@ impl<'a> RdWorld<'a> {
             let data = any_rd(&mut self.choices, aim.data_psn, self.capacity);
             (Body::Rd(data), PathId(self.choices.below(4) as u16))
         };
-        // A frame with a length of 0, or an offset without need, is none.
+        // A packet with length 0 or an offset overflow does not survive parsing.
         if let Body::Rd(data) = &body
             && (data.len == 0 || data.offset.checked_add(u32::from(data.len)).is_none())
         {
@@ -264,7 +263,7 @@ impl<'a> RdWorld<'a> {
         self.count_answers(MOST_ANSWERS, &segment);
     }
 
-    /// A message of the liar on the side channel, as far as its format goes.
+    /// Sends a side message of the liar, within the limits of its format.
     fn lie_aside(&mut self) {
         let aim = self.aim();
         let flow = |of_sender: bool| {
@@ -315,7 +314,7 @@ impl<'a> RdWorld<'a> {
         self.count_answers(MOST_ANSWERS, &message);
     }
 
-    /// Somebody who was never made known.
+    /// Sends a packet of an unknown peer.
     fn stray(&mut self) {
         let aim = self.aim();
         let (body, path) = any_body(&mut self.choices, &aim);
@@ -326,7 +325,7 @@ impl<'a> RdWorld<'a> {
         assert_eq!(self.answers, 0, "strangers are not answered: {segment:?}");
     }
 
-    /// The liar is forgotten, and comes again.
+    /// Removes the liar and adds it again.
     fn restart_liar(&mut self) {
         self.qps[OURS].remove_peer(self.now, PEERS[LIAR]);
         self.drain();
@@ -350,7 +349,7 @@ impl<'a> RdWorld<'a> {
         self.answers = 0;
     }
 
-    /// Goes to the next instant at which something happens. False if nothing does.
+    /// Advances to the next time at which something happens. Returns false if nothing does.
     fn step(&mut self) -> bool {
         let ports = self.port_free_at.into_iter().filter(|&at| at > self.now);
         let Some(next) = self.next().into_iter().chain(ports).min() else { return false };
@@ -363,7 +362,7 @@ impl<'a> RdWorld<'a> {
         arrival.into_iter().chain(self.qps.iter().filter_map(RdQp::poll_timer)).min()
     }
 
-    /// Time passes until `to`, or the first instant before at which something happens.
+    /// Advances time until `to`, or to an earlier event.
     fn pass(&mut self, to: Time) {
         self.now = self.now.max(self.next().map_or(to, |first| first.min(to)));
         while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
@@ -391,17 +390,17 @@ impl<'a> RdWorld<'a> {
         self.count_answers(MOST_AT_TIMER, &"a timer");
     }
 
-    /// Payload that the other end named by request and place arrives as what it is.
+    /// Checks that payload named by request and offset arrives at the same offset of the right message.
     fn place(&mut self, end: usize, place: &RdPlacement, (wr_id, offset): (u64, u64)) {
         assert_eq!(place.from, PEERS[1 - end]);
         assert_eq!((place.msg, u64::from(place.offset)), (wr_id, offset), "bytes of another place");
         *self.placed.entry((end, place.msg)).or_default() += u64::from(place.len);
     }
 
-    /// Takes every output of both ends.
+    /// Drains every output of both ends.
     fn drain(&mut self) {
         for end in [OURS, HONEST] {
-            // First: a message's first packet is announced on the side channel.
+            // First, because the first packet of a message causes an announcement on the side channel.
             loop {
                 let gate = if self.port_free_at[end] <= self.now { Gate::OPEN } else { Gate::CONTROL };
                 let Some(packet) = self.qps[end].poll_transmit(self.now, gate) else { break };
@@ -462,7 +461,7 @@ impl<'a> RdWorld<'a> {
         }
     }
 
-    /// A message each way: its completion and its delivery are awaited.
+    /// Posts a message in each direction. Their completion and delivery are awaited.
     fn post_round(&mut self) {
         let len = 1 + self.rounds * 1_237 % 7_000;
         self.round_begun = self.now;

@@ -1,4 +1,4 @@
-//! One endpoint with two peers: one keeps the protocol, the other knows it and keeps nothing of it.
+//! One endpoint with two peers: one follows the protocol, the other (the liar) knows it and violates it.
 
 use std::collections::BTreeMap;
 
@@ -14,37 +14,37 @@ use super::choices::{Aim, Choices, PACKET_KINDS, any_body, any_credit, kind_of_p
 
 /// Payload of a full packet.
 const MTU: u16 = 1_024;
-/// What a full packet takes on the wire, about.
+/// Approximate wire bytes of a full packet.
 const MTU_WIRE: u32 = 1_130;
 const LINE_RATE: Rate = Rate::from_gbps(100);
-/// One way, to the honest peer.
+/// One-way delay to the honest peer.
 const ONE_WAY: Duration = Duration::from_us(1);
 const RTT: Duration = Duration::from_us(3);
-/// The hosts: the endpoint under test, who is honest, and who is not.
+/// The hosts: the endpoint under test, the honest peer, and the liar.
 const OURS: HostId = HostId(0);
 const HONEST: HostId = HostId(1);
 const LIAR: HostId = HostId(2);
-/// The liar's queue pair.
+/// Number of the liar's queue pair.
 const LIARS_QP: QpNum = QpNum(77);
-/// The protection domain of the honest connection; the liar's is the default one.
+/// Protection domain of the honest connection. The liar's is the default one.
 const HONEST_DOMAIN: Domain = Domain(1);
-/// Bytes of each honest end.
+/// Bytes of memory of each honest end.
 const MEMORY: usize = 64 << 10;
 /// Bytes that the liar may read and write.
 const OPEN_TO_LIAR: u64 = 20_000;
-/// Handles of memory. Those of the honest ends are places in their memory; then what the liar may reach, and what is posted
-/// for him.
+/// Memory handles. Those of the honest ends are offsets in their memory. Then come the region open to the liar, and
+/// buffers of requests towards it.
 const LIARS_REGION: u64 = 1 << 40;
 const FIRST_POSTED: u64 = LIARS_REGION + 1;
-/// Requests that are posted towards the liar at a time.
+/// Number of requests towards the liar that are posted at a time.
 const POSTED: usize = 32;
-/// Most control packets that one packet of the liar, or one timer, brings forth: an answer, a congestion notification, and
-/// reports of what is missing, which name 64 packets each of a window.
+/// Largest number of control packets that one packet of the liar, or one timer, causes: an answer, a congestion
+/// notification, and reports of missing packets, each of which covers 64 packets of a window.
 const MOST_ANSWERS: u32 = 2 + 1_024 / 64;
-/// An honest round takes no longer than this, whatever the liar does.
+/// Upper bound of an honest round's duration, whatever the liar does.
 const PATIENCE: Duration = Duration::from_ms(200);
 
-/// Bytes on their way between the honest ends.
+/// A packet in flight between the honest ends.
 struct Packet {
     to_peer: bool,
     segment: Segment,
@@ -58,36 +58,37 @@ pub(crate) struct World<'a> {
     paths: u16,
     ours: Endpoint<AnyPolicy>,
     peer: Endpoint<AnyPolicy>,
-    /// The honest connection at both ends.
+    /// Queue pairs of the honest connection at both ends.
     honest: [QpNum; 2],
-    /// Key of the peer's memory.
+    /// Key of the honest peer's memory.
     peers_key: u64,
     /// Memory of both honest ends.
     memory: [Vec<u8>; 2],
     wire: BTreeMap<(Time, u64), Packet>,
     sent: u64,
     port_free_at: [Time; 2],
-    /// The connection with the liar, and paths agreed on with him.
+    /// Our queue pair of the connection with the liar, and the number of paths agreed on with it.
     lied_to: QpNum,
     lied_to_paths: u16,
     liars_key: u64,
-    /// Key of our memory that is open to the honest alone, which the liar knows.
+    /// Key of our memory that is open to the honest peer alone. The liar knows it.
     others_key: u64,
-    /// Memory that is the network's, by handle, with its length: what is posted and not completed.
+    /// Buffers that the endpoint may access, by handle, with their length: those of requests that are posted and not
+    /// completed.
     lent: BTreeMap<u64, u64>,
     next_handle: u64,
-    /// What the liar could know of numbers in use.
+    /// PSNs in use that the liar could know.
     psns: [u64; 2],
-    /// The honest round: requests not completed, and what must be where.
+    /// Requests of the honest round that are not completed, with their expected status.
     awaited: BTreeMap<(usize, u64), Status>,
     rounds: u64,
     round_begun: Time,
-    /// Control packets since the last input, and the most there ever were.
+    /// Control packets since the last input, and their maximum.
     answers: u32,
     pub(crate) most_answers: u32,
-    /// Lies, by kind of packet.
+    /// Number of forged packets, by kind.
     pub(crate) said: [u64; PACKET_KINDS],
-    /// Honest rounds that were done while the liar lied.
+    /// Number of honest rounds that were done while the liar was active.
     pub(crate) rounds_done: u64,
 }
 
@@ -104,11 +105,11 @@ fn env(paths: u16, edge: bool) -> PolicyEnv {
 }
 
 impl<'a> World<'a> {
-    /// Both connections are open, the liar's over some of the scheme's paths.
+    /// Opens both connections, the liar's over some of the scheme's paths.
     pub(crate) fn new(scheme: Scheme, mut choices: Choices<'a>) -> Self {
         let paths = scheme.paths.clamp(1, 8);
         let edge = choices.bit();
-        // What queue pairs share outlives them, or goes with their connection.
+        // State that queue pairs share outlives them, or is dropped with their connection.
         let peers = choices.of(&[Peers::Hosts, Peers::Connections]);
         let config = |host| EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(host) };
         let (mut ours, mut peer) =
@@ -169,7 +170,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// What was agreed on with the liar: some paths, fewer than ours as a rule.
+    /// Agrees with the liar on some paths, usually fewer than ours.
     fn meet_liar(&mut self) {
         self.lied_to_paths = 1 + self.choices.below(u32::from(self.paths)) as u16;
         let mut rng = Rng::for_component(2, "agreed", self.next_handle);
@@ -179,7 +180,7 @@ impl<'a> World<'a> {
         self.psns = [0; 2];
     }
 
-    /// Does what the choices say until they end, then lets the honest end what they have begun.
+    /// Performs operations until the choices end, then lets the honest ends finish.
     pub(crate) fn run(&mut self) {
         while self.choices.go_on() {
             self.operation();
@@ -187,7 +188,7 @@ impl<'a> World<'a> {
         self.finish();
     }
 
-    /// So many more operations.
+    /// Performs `count` more operations.
     pub(crate) fn operations(&mut self, count: u32) {
         (0..count).for_each(|_| self.operation());
     }
@@ -212,7 +213,7 @@ impl<'a> World<'a> {
             }
         }
         self.drain();
-        // What the driver does is no answer.
+        // Actions of the driver are no answers.
         self.answers = 0;
         if self.awaited.is_empty() {
             self.check_round();
@@ -234,7 +235,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The liar says something.
+    /// Sends a packet of the liar.
     fn lie(&mut self) {
         self.answers = 0;
         let (body, path) = {
@@ -267,13 +268,13 @@ impl<'a> World<'a> {
         self.count_answers(&segment);
     }
 
-    /// Somebody else says something, or the liar to others.
+    /// Sends a packet of a stranger, or of the liar to other queue pairs.
     fn stray(&mut self) {
         let known = [self.honest[0], self.honest[1], self.lied_to, LIARS_QP];
         let aim = self.aim();
         let segment = stray(&mut self.choices, &aim, &known);
         let from = HostId(self.choices.number(1) as u32);
-        // Who sends in another's name is kept out by the driver.
+        // The driver keeps out packets with a forged source host.
         let forged = (from == HONEST && (segment.src_qp, segment.dst_qp) == (self.honest[1], self.honest[0]))
             || (from == LIAR && (segment.src_qp, segment.dst_qp) == (LIARS_QP, self.lied_to));
         if !forged {
@@ -348,7 +349,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The liar's connection ends, and there is another one.
+    /// Closes the liar's connection and opens another one.
     fn restart_liar(&mut self) {
         self.ours.destroy_qp(self.lied_to).expect("it is there");
         self.lent.clear();
@@ -358,7 +359,7 @@ impl<'a> World<'a> {
         self.meet_liar();
     }
 
-    /// Goes to the next instant at which something happens. False if nothing does.
+    /// Advances to the next time at which something happens. Returns false if nothing does.
     fn step(&mut self) -> bool {
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
         let timers = [self.ours.poll_timer(), self.peer.poll_timer()];
@@ -369,7 +370,7 @@ impl<'a> World<'a> {
         true
     }
 
-    /// Time passes until `to`, or the first instant before at which something happens.
+    /// Advances time until `to`, or to an earlier event.
     fn pass(&mut self, to: Time) {
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
         let timers = [self.ours.poll_timer(), self.peer.poll_timer()];
@@ -385,7 +386,7 @@ impl<'a> World<'a> {
                 self.memory[usize::from(to_peer)][start..start + payload.len()].copy_from_slice(&payload);
             }
             self.drain();
-            // What the honest are answered is another matter.
+            // Answers to the honest peer do not count.
             self.answers = 0;
         }
         for endpoint in [&mut self.ours, &mut self.peer] {
@@ -399,7 +400,7 @@ impl<'a> World<'a> {
         self.count_answers(&"a timer");
     }
 
-    /// Takes every output of both endpoints.
+    /// Drains every output of both endpoints.
     fn drain(&mut self) {
         for side in 0..2 {
             loop {
@@ -411,7 +412,7 @@ impl<'a> World<'a> {
                     self.port_free_at[side] = self.now + time;
                 } else if side == 0 {
                     self.answers += 1;
-                    // More would not end.
+                    // A higher number would mean an endless loop.
                     assert!(self.answers < 1 << 20, "no end of answers");
                 }
                 self.carry(side, &packet);
@@ -468,14 +469,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What moves in a round: from which end, from where, to where at the other, and how many bytes.
+    /// Transfers of a round: source end, source offset, destination offset at the other end, and bytes.
     fn moves(&self) -> [(usize, usize, usize, usize); 4] {
         let len = 1 + (self.rounds * 1_237 % 7_000) as usize;
         let half = MEMORY / 2;
         [(0, 0), (1, 0), (0, 8_000), (1, 8_000)].map(|(end, from)| (end, from, half + from, len))
     }
 
-    /// A SEND each way, a WRITE and a READ of ours.
+    /// Posts a SEND in each direction, and a WRITE and a READ of ours.
     fn post_round(&mut self) {
         self.rounds += 1;
         self.round_begun = self.now;
@@ -513,7 +514,7 @@ impl<'a> World<'a> {
         (self.honest[end], if end == 0 { &mut self.ours } else { &mut self.peer })
     }
 
-    /// All of the round is where it belongs.
+    /// Checks that all bytes of the round are at their destination.
     fn check_round(&mut self) {
         for (end, from, to, len) in self.moves() {
             let (sent, arrived) = (&self.memory[end][from..from + len], &self.memory[1 - end][to..to + len]);
@@ -526,7 +527,7 @@ impl<'a> World<'a> {
         self.rounds_done += 1;
     }
 
-    /// The liar is silent; the honest end what they have begun.
+    /// Silences the liar, and lets the honest ends finish.
     fn finish(&mut self) {
         while !self.awaited.is_empty() {
             let waited = self.now.saturating_since(self.round_begun);

@@ -15,14 +15,14 @@ use pathweave_transport::{
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::{Body, Control, ControlKind, Segment};
 
-/// A policy with a constant window, round robin over its paths, at a pace if one is given. Checks the endpoint's
-/// side of the contract: feedback once a packet, packets in flight conserved.
+/// A policy with a constant window, round robin over its paths, with an optional pace. It checks the endpoint's side
+/// of the contract: feedback once per packet, and conservation of packets in flight.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     pub(crate) window: u32,
     pub(crate) paths: u16,
     pub(crate) gap: Duration,
-    /// Probes to send on path 0 before anything else.
+    /// Number of probes to send on path 0 before anything else.
     pub(crate) probes: u32,
     next_path: u16,
     not_before: Time,
@@ -48,7 +48,7 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// Short packets count by what they weigh.
+    /// Checks the count of packets in flight, in which short packets count by their size.
     fn check_count(&self, inflight_packets: u32) {
         let is_right = inflight_packets <= self.inflight && (inflight_packets == 0) == (self.inflight == 0);
         assert!(is_right, "{inflight_packets} packets in flight, and {} have left", self.inflight);
@@ -80,7 +80,7 @@ impl Policy for Fixed {
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
         if let FeedbackKind::Heard { .. } | FeedbackKind::Late | FeedbackKind::Notices(_) = feedback.kind {
-            // For policies that send copies and notices.
+            // Needed by policies that send copies and notices.
             return;
         }
         if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::Midway | FeedbackKind::Echo) {
@@ -114,30 +114,30 @@ impl Policy for Fixed {
     }
 }
 
-/// What the channel does with packets.
+/// Treatment of packets by the channel.
 pub(crate) struct Channel {
     pub(crate) delay: Duration,
-    /// Extra delay, drawn evenly below this: reorders.
+    /// Upper bound of a uniform random additional delay, which reorders packets.
     pub(crate) jitter: Duration,
-    /// Extra delay of each path, there and back.
+    /// Additional delay of each path, in each direction.
     pub(crate) by_path: Vec<Duration>,
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
     pub(crate) mark: f64,
-    /// Probability that a switch takes the payload of a packet; the header arrives all the same.
+    /// Probability that a switch trims a packet; its header arrives all the same.
     pub(crate) trim: f64,
-    /// PSNs whose first transmission loses it for certain.
+    /// PSNs whose first transmission is always trimmed.
     pub(crate) trimmed: Vec<u64>,
-    /// No packet gets through from this instant on.
+    /// Time from which on no packet arrives.
     pub(crate) dead_from: Time,
-    /// In these times nothing arrives; what would have does at the end, as when a switch pauses.
+    /// Intervals in which nothing arrives. Packets due in one arrive at its end, as when a switch pauses.
     pub(crate) pauses: Vec<(Time, Time)>,
-    /// In this time what takes the first path is lost.
+    /// Interval in which packets on the first path are lost.
     pub(crate) dead_path: Option<(Time, Time)>,
-    /// Time that one packet of data takes on the slowest link, before which packets queue.
+    /// Time of one data packet on the slowest link, before which packets queue.
     pub(crate) bottleneck: Option<Duration>,
     bottleneck_free_at: Time,
-    /// Decides before chance does: `Some(true)` passes, `Some(false)` drops.
+    /// Decides before chance does: `Some(true)` passes the packet, `Some(false)` drops it.
     #[allow(clippy::type_complexity)]
     pub(crate) script: Option<Box<dyn FnMut(&Transmit) -> Option<bool>>>,
     rng: Rng,
@@ -163,7 +163,7 @@ impl Channel {
             rng: Rng::for_component(seed, "channel", 0),
         }
     }
-    /// Whether a switch takes the payload.
+    /// Returns true if a switch trims the packet.
     fn trims(&mut self, packet: &Transmit) -> bool {
         match packet.segment.body {
             Body::Data(data) if data.len > 0 => {
@@ -173,7 +173,7 @@ impl Channel {
             _ => false,
         }
     }
-    /// The delays with which copies of a packet arrive.
+    /// Delays with which copies of a packet arrive.
     fn copies(&mut self, now: Time, packet: &Transmit) -> Vec<Duration> {
         let scripted = self.script.as_mut().and_then(|script| script(packet));
         let is_dead = self
@@ -190,7 +190,7 @@ impl Channel {
         let path = self.by_path.get(packet.segment.path.index()).copied().unwrap_or(Duration::ZERO);
         let queue = match (self.bottleneck, packet.class) {
             (Some(service), Class::Data) => {
-                // A probe takes next to no time there.
+                // A probe takes almost no time there.
                 let is_data = matches!(packet.segment.body, Body::Data(_));
                 let takes = if is_data { service } else { Duration::ZERO };
                 self.bottleneck_free_at = self.bottleneck_free_at.max(now) + takes;
@@ -208,7 +208,7 @@ impl Channel {
             })
             .collect()
     }
-    /// When what would arrive at this time does.
+    /// Time at which a packet arrives that would arrive at `at` without pauses.
     fn after_pauses(&self, mut at: Time) -> Time {
         while let Some(&(_, end)) = self.pauses.iter().find(|(from, to)| (*from..*to).contains(&at)) {
             at = end;
@@ -256,7 +256,7 @@ pub(crate) fn config(peer: u32, window: u32) -> QpConfig<'static, Fixed> {
 }
 
 impl Pair {
-    /// Two connected queue pairs; `tune` changes the configuration of both.
+    /// Creates two connected queue pairs. `tune` changes the configuration of both.
     pub(crate) fn new(
         channel: Channel,
         memory_bytes: usize,
@@ -295,7 +295,7 @@ impl Pair {
         let request = WorkRequest { wr_id, op, local: Buffer(local), len };
         self.hosts[host].endpoint.post(self.now, self.qps[host], request).unwrap();
     }
-    /// The same behind a fence.
+    /// Posts a request behind a fence.
     pub(crate) fn post_fenced(&mut self, host: usize, wr_id: u64, op: Op, local: u64, len: u64) {
         let request = WorkRequest { wr_id, op, local: Buffer(local), len };
         self.hosts[host].endpoint.post_fenced(self.now, self.qps[host], request).unwrap();
@@ -337,7 +337,7 @@ impl Pair {
         }
     }
 
-    /// Goes to the next instant something happens. False if nothing ever will.
+    /// Advances to the next time at which something happens. Returns false if nothing ever will.
     pub(crate) fn step(&mut self) -> bool {
         self.drain();
         let arrival = self.wire.keys().next().map(|&(at, _)| at);
@@ -383,7 +383,7 @@ impl Pair {
         };
         self.hosts[host].events.iter().filter_map(completion).collect()
     }
-    /// (wr_id, status) of every completion.
+    /// Identifier and status of every completion.
     pub(crate) fn statuses(&self, host: usize) -> Vec<(u64, Status)> {
         self.completions(host).iter().map(|c| (c.wr_id, c.status)).collect()
     }

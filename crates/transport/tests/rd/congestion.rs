@@ -1,4 +1,4 @@
-//! Congestion control for each destination, and signs of life.
+//! Congestion control for each destination, and probes.
 
 use pathweave_policy::{DatagramConfig, Slows};
 use pathweave_transport::rd::RdQp;
@@ -10,7 +10,7 @@ use crate::world::{self, RTT, World, peer, queue_pair, queue_pair_of};
 
 type Qp = RdQp<pathweave_policy::AnyPolicy>;
 
-/// Ten full packets for each of hosts 1 and 2, to be sent by host 0.
+/// Queue pair of host 0 with ten full packets for each of hosts 1 and 2.
 fn sender(scheme: &str) -> Qp {
     sender_that(scheme, DatagramConfig::default())
 }
@@ -28,30 +28,30 @@ fn to_sender(from: usize, body: Body) -> Segment {
     Segment { dst_qp: peer(0).qp, src_qp: peer(from).qp, path: PathId(3), pull_target: None, body }
 }
 
-/// Hosts to which packets go now.
+/// Destination hosts of the packets that leave now.
 fn now_to(qp: &mut Qp, now: Time) -> Vec<u32> {
     std::iter::from_fn(|| qp.poll_transmit(now, Gate::OPEN)).map(|packet| packet.to.0).collect()
 }
 
-/// When the rate falls: one decrease interval of DCQCN after the first notification.
+/// Time at which the rate falls: one decrease interval of DCQCN after the first notification.
 const CUT: Time = Time::from_us(4);
 
-/// Notifications of host 1 from the beginning on, one in each period of alpha, which stays 1 so.
+/// Notifications of host 1 from the beginning on, one in each period of alpha, which therefore stays 1.
 fn notify_until_cut(qp: &mut Qp) {
     for ns in [0, 500, 1_500, 2_500, 3_500] {
         assert_eq!(qp.on_packet(Time::from_ns(ns), HostId(1), &to_sender(1, Body::Cnp), false), None);
     }
 }
 
-/// The first cut halves the rate to one destination (alpha is 1): a packet of 4,190 bytes takes 670.4 ns at 50
-/// Gb/s. The other is sent to as fast as the port takes it.
+/// The first cut halves the rate to one destination (alpha is 1): a packet of 4,190 bytes takes 670.4 ns at 50 Gb/s.
+/// The other destination gets packets as fast as the port accepts them.
 #[test]
 fn a_mark_slows_one_destination_and_no_other() {
     let mut qp = sender("erd");
     let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     notify_until_cut(&mut qp);
-    // One that was due, and then the other's nine.
+    // One packet that was due, and then the nine of the other destination.
     assert_eq!(now_to(&mut qp, CUT), [&[1][..], &[2; 9]].concat());
     assert!(!qp.has_ready_data() && !qp.is_idle());
     for packet in 1..=8 {
@@ -62,7 +62,8 @@ fn a_mark_slows_one_destination_and_no_other() {
     assert_eq!((qp.poll_timer(), qp.counters().cnps_received), (None, 5));
 }
 
-/// With one rate for all destinations the same notification halves what goes to both, and they go on taking turns.
+/// With one rate for all destinations, the same notification halves the rate to both, and they continue to take
+/// turns.
 #[test]
 fn a_mark_slows_all_destinations_of_a_queue_pair() {
     let mut qp = sender_that("erd", DatagramConfig { slows: Slows::QueuePair, ..DatagramConfig::default() });
@@ -71,7 +72,7 @@ fn a_mark_slows_all_destinations_of_a_queue_pair() {
     assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(100)));
     notify_until_cut(&mut qp);
     assert_eq!(qp.slowest(CUT), Some(Rate::from_gbps(50)));
-    // One that was due, and then one every 670.4 ns.
+    // One packet that was due, and then one every 670.4 ns.
     assert_eq!(now_to(&mut qp, CUT), [1]);
     for packet in 1..=17 {
         let at = CUT + Duration::from_ps(670_400 * packet);
@@ -81,7 +82,7 @@ fn a_mark_slows_all_destinations_of_a_queue_pair() {
     assert_eq!(qp.poll_timer(), None);
 }
 
-/// As the paper has it, nobody slows down: what is posted first is sent first, and no switch may mark it.
+/// Nobody slows down, as in the paper: packets leave in the order of posting, and switches must not mark them.
 #[test]
 fn without_rate_control_marks_say_nothing() {
     let mut qp = sender("erd-uncontrolled");
@@ -91,7 +92,7 @@ fn without_rate_control_marks_say_nothing() {
     assert_eq!(now_to(&mut qp, Time::ZERO), [&[1; 9][..], &[2; 10]].concat());
 }
 
-/// A marked packet is answered on its path, at most once in the time of DCQCN's alpha, 1 us.
+/// A marked packet is answered on its path, at most once in the period of DCQCN's alpha, 1 us.
 #[test]
 fn marks_are_told_once_in_a_while() {
     let marked_at = |scheme: &str, instants_ns: &[u64]| {
@@ -122,8 +123,8 @@ fn marks_are_told_once_in_a_while() {
     assert!(marked_at("erd-uncontrolled", &[0, 5_000]).is_empty());
 }
 
-/// Every packet marked: the rate falls until the receiver hardly gets any, and all the same everything arrives. It takes
-/// several times as long as the line would.
+/// Every packet is marked: the rate falls until the receiver gets almost none, but everything arrives. It takes
+/// several times as long as at line rate.
 #[test]
 fn rates_follow_marks() {
     let took = |mark| {
@@ -144,7 +145,7 @@ fn rates_follow_marks() {
     assert!(marked > free * 5, "{marked} {free}");
 }
 
-/// A destination that is removed, or that comes anew, has the rate of one to which nothing was sent.
+/// A destination that was removed and added again has the rate of an unused one.
 #[test]
 fn a_destination_that_comes_anew_starts_at_line_rate() {
     let mut qp = sender("erd");
@@ -157,7 +158,7 @@ fn a_destination_that_comes_anew_starts_at_line_rate() {
     assert_eq!(now_to(&mut qp, CUT), [1, 1, 1]);
 }
 
-/// Any end that knows who asks says that it is there.
+/// Any end that knows the sender answers a probe.
 #[test]
 fn probes_are_answered() {
     let behaviour = DatagramConfig::default();

@@ -1,4 +1,5 @@
-//! A peer that follows no rule: what it says is kept within bounds and looked at in no time, and others do not notice.
+//! A malicious peer: the state that it causes is bounded, its messages are processed quickly, and other peers are not
+//! affected.
 
 use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv, find_scheme};
 use pathweave_transport::rd::{RdConfig, RdPostError, RdQp, SideMessage};
@@ -10,7 +11,8 @@ use proptest::prelude::*;
 use crate::behaviour;
 use crate::world::{World, peer, queue_pair};
 
-/// A NACK of as much as one can name, none of which was sent: nothing is queued, and all of it counts as asked in vain.
+/// The largest possible NACK, of packets that were never sent: nothing is queued, and all of them count as asked in
+/// vain.
 #[test]
 fn what_a_nack_names_is_clipped_to_what_was_sent() {
     let mut qp = queue_pair(1, behaviour(), 1, 1);
@@ -25,7 +27,7 @@ fn what_a_nack_names_is_clipped_to_what_was_sent() {
     assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_none());
 }
 
-/// However much is outstanding, a NACK has no more of it sent again than a receiver keeps track of.
+/// However much is outstanding, a NACK causes at most one receiver window of retransmissions.
 #[test]
 fn a_nack_sends_a_window_again_at_most() {
     let config = DatagramConfig { window_packets: 64, ..behaviour() };
@@ -67,7 +69,7 @@ fn of_mtu(mtu_payload: u16) -> RdQp<AnyPolicy> {
     })
 }
 
-/// A PSN of 24 bits tells 2^23 packets apart: what has more is refused for good, with its size and what is allowed.
+/// A 24-bit PSN distinguishes 2^23 packets: a longer message is always refused, with its length and the allowed one.
 #[test]
 fn the_longest_message_is_one_whose_packets_can_be_told_apart() {
     for (mtu, most) in [(256, 1 << 31), (511, 511 << 23), (512, 1 << 32), (8_960, 1 << 32)] {
@@ -79,20 +81,20 @@ fn the_longest_message_is_one_whose_packets_can_be_told_apart() {
     }
 }
 
-/// What a hostile peer does.
+/// Action of a hostile peer.
 #[derive(Clone, Debug)]
 enum Deed {
     Data(RdData),
     Side(SideMessage),
 }
 
-/// A number near an edge of what has been sent.
+/// A number near an edge of the sent range.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0u64..40, 0u64..5_000, 0u64..(1 << 25), (1u64 << 62) - 3..(1 << 62) + 1]
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
-    // The hostile one is host 0, this end host 1.
+    // The hostile peer is host 0, this end host 1.
     let to_here = RdFlow { src_qp: peer(0).qp, dst_qp: peer(1).qp };
     let from_here = RdFlow { src_qp: peer(1).qp, dst_qp: peer(0).qp };
     let data = (number(), any::<u16>(), any::<bool>(), 0u32..8, prop_oneof![Just(4_087u16), 0u16..5_000])
@@ -121,7 +123,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Beside it, an honest peer loses nothing, and what waits for the hostile one ends when it is removed.
+    /// An honest peer beside it loses nothing, and messages that wait for the hostile peer end when it is removed.
     #[test]
     fn an_honest_peer_does_not_notice_a_hostile_one(
         deeds in prop::collection::vec(deed(), 1..100),
@@ -130,7 +132,7 @@ proptest! {
         refuses in any::<bool>(),
     ) {
         let mut world = World::of(scheme, 3, behaviour(), 2, 1);
-        // Host 0 says what it likes; host 2 is honest, both ways.
+        // Host 0 is hostile; host 2 is honest, in both directions.
         world.post(1, 0, 99, 50_000);
         for (wr_id, &len) in (0..).zip(&sizes) {
             world.post(2, 1, wr_id, len);

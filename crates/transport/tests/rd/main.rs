@@ -1,4 +1,4 @@
-//! Datagram queue pairs among each other: the oracles of the ERD mechanism, and channels as bad as can be.
+//! Datagram queue pairs: the oracles of the ERD mechanism, and arbitrarily bad channels.
 
 mod congestion;
 mod hostile;
@@ -26,7 +26,7 @@ fn data_of(segment: &Segment) -> RdData {
     }
 }
 
-/// All packets of a message of 10,000 bytes between two hosts, and the side messages that go with them.
+/// All packets of a message of 10,000 bytes between two hosts, with their side messages.
 fn packets_of_ten_thousand(eeth: EethPlace) -> (Vec<Segment>, Vec<SideMessage>) {
     let mut qp = queue_pair(0, DatagramConfig { eeth, ..behaviour() }, 1, 1);
     qp.add_peer(Time::ZERO, peer(1), world::RTT);
@@ -47,8 +47,8 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     permutations(n - 1).into_iter().flat_map(insert).collect()
 }
 
-/// Oracle 6: any order, with every packet twice and both side messages, how long it is and that it has left, anywhere among
-/// them: the same bytes, told once.
+/// Oracle 6: in any order, with every packet twice, and the side messages `Start` and `Sent` anywhere between them.
+/// The bytes are the same, reported once.
 #[test]
 fn packets_are_placed_in_any_order() {
     for eeth in [EethPlace::InsideMtu, EethPlace::OutsideMtu] {
@@ -82,7 +82,8 @@ fn packets_are_placed_in_any_order() {
     }
 }
 
-/// Erratum E9: the printed algorithm 1 walks its input once and takes what fits at its pointer. Ours is the text's.
+/// Erratum E9: the printed algorithm 1 walks its input once and takes what fits at its pointer. Ours follows the
+/// text.
 #[test]
 fn the_printed_listing_needs_input_in_order() {
     let printed = |order: [(u64, u64); 3]| {
@@ -125,7 +126,7 @@ fn retransmissions_go_first_and_once() {
     assert_eq!(qp.counters().asked_in_vain, 1);
     let order: Vec<_> = (0..4).filter_map(|_| next(&mut qp)).collect();
     assert_eq!(order, [(2, true), (5, true), (6, true), (10, false)]);
-    // What has not left is not lost.
+    // A packet that has not left is not lost.
     qp.on_side(Time::ZERO, HostId(1), &nack(&[(50, 3)]));
     assert_eq!((next(&mut qp), qp.counters().asked_in_vain), (Some((11, false)), 4));
 
@@ -159,7 +160,7 @@ fn what_is_done_is_forgotten() {
     assert_eq!(std::iter::from_fn(|| qp.poll_event()).count(), 2);
 }
 
-/// Oracle 13: equal numbers of two sources are two messages.
+/// Oracle 13: equal numbers from two sources are two messages.
 #[test]
 fn sources_stay_apart() {
     let mut world = World::new(3, behaviour(), 2, 3);
@@ -191,7 +192,7 @@ fn the_loss_of_one_source_is_not_anothers() {
     assert!((beside / alone - 1.0).abs() < 0.02, "{alone} {beside}");
 }
 
-/// Oracle 15: nothing is asked for, and the line carries nothing but packets of 4,087 bytes in 4,190.
+/// Oracle 15: nothing is requested, and the link carries only packets of 4,087 bytes in 4,190.
 #[test]
 fn without_loss_there_is_nothing_but_payload() {
     let mut world = World::new(2, behaviour(), 1, 1);
@@ -200,7 +201,7 @@ fn without_loss_there_is_nothing_but_payload() {
     world.check_all_arrived(&|_, _| (1, 0));
     assert_eq!((world.qps[1].counters().nacks_sent, world.wire_bytes), (0, 4_190 * 1_000));
     let (delivered, ..) = world.delivered[0];
-    // The last bit leaves after 1000 packets' time and arrives 5 us later.
+    // The last bit leaves after the time of 1000 packets and arrives 5 us later.
     assert_eq!(delivered, Time::ZERO + world.rate.time_for(4_190 * 1_000) + world::DELAY);
 }
 
@@ -218,7 +219,7 @@ fn paths_have_equal_shares() {
     }
 }
 
-/// Oracle 17: paths that differ by less than the period cost nothing, but as printed they do.
+/// Oracle 17: paths that differ by less than the period cost nothing, except with the rule as printed.
 #[test]
 fn late_is_not_lost() {
     for (repair, none) in [(Repair::TwoScans, true), (Repair::Literal, false)] {
@@ -233,8 +234,9 @@ fn late_is_not_lost() {
     }
 }
 
-/// Where queues are longer than the period a packet is asked for that is merely late, unless the period follows them. What
-/// all paths have overtaken needs that less: packets seem lost only until the later path has brought its first.
+/// Packets that are merely late are requested in vain if queues are longer than the period, unless the period follows
+/// the queues. The rule of overtaking paths needs that less: packets seem lost only until the later path has
+/// delivered its first one.
 #[test]
 fn a_measured_round_trip_tells_late_from_lost() {
     let in_vain = |repair, rtt| {
@@ -263,7 +265,7 @@ fn raw_datagrams_are_not_repaired() {
     assert!((50..90).contains(&world.delivered.len()), "{}", world.delivered.len());
 }
 
-/// A channel that was lost takes announcements, requests and thanks with it. What may be lost is said again.
+/// A lost channel loses announcements, requests and reports of completion. Those that may be lost are repeated.
 #[test]
 fn a_side_channel_that_breaks_loses_nothing() {
     let mut world = World::new(2, behaviour(), 4, 1);
@@ -282,7 +284,7 @@ fn a_side_channel_that_breaks_loses_nothing() {
     world.check_all_arrived(&|_, message| (1, message));
 }
 
-/// A peer that cannot be reached ends messages with an error, and the peer forgets them.
+/// Messages to an unreachable peer end with an error, and the peer forgets them.
 #[test]
 fn nothing_is_sent_for_ever() {
     let mut world = World::new(2, DatagramConfig { retry_limit: 5, ..behaviour() }, 1, 1);
@@ -291,7 +293,7 @@ fn nothing_is_sent_for_ever() {
     assert!(world.run(SECOND));
     assert_eq!(world.completed, [(0, 0, Status::RetryExceeded, 15)]);
     assert_eq!((world.abandoned, world.delivered.len(), world.qps[1].open_flows()), (1, 0, 0));
-    // It goes on with the next one.
+    // It continues with the next message.
     world.channels[0].loss = 0.0;
     world.post(0, 1, 1, 9_000);
     assert!(world.run(SECOND));
@@ -358,7 +360,7 @@ fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
     assert!(qp.poll_event().is_none() && qp.poll_side().is_none());
 }
 
-/// A peer that is removed leaves nothing behind, and whoever takes its place starts from nothing.
+/// A removed peer leaves nothing behind, and a new one in its slot starts afresh.
 #[test]
 fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
     let mut qp = queue_pair(0, behaviour(), 1, 1);
@@ -368,7 +370,7 @@ fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
             qp.post(Time::ZERO, peer(to), to as u64 * 10 + wr_id, 10_000).expect("room");
         }
     }
-    // Two packets of the first message to 1 have left, and one of them is asked for.
+    // Two packets of the first message to 1 have left, and one of them is requested.
     (0..2).for_each(|_| assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some()));
     qp.on_side(Time::ZERO, HostId(1), &nack(&[(0, 1)]));
     qp.remove_peer(Time::ZERO, peer(1));
@@ -389,7 +391,7 @@ fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
     assert_eq!(to, expected.collect::<Vec<_>>());
 }
 
-/// What every peer costs, whatever the number of paths.
+/// Memory that every peer costs, for any number of paths.
 #[test]
 #[expect(clippy::print_stdout, reason = "the size is the point; see it with --nocapture")]
 fn bytes_of_a_peer() {
@@ -445,7 +447,7 @@ fn any_behaviour() -> impl Strategy<Value = DatagramConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever is lost, doubled or late: every byte of every message arrives once, and nothing hangs.
+    /// With any losses, duplicates and delays, every byte of every message arrives once, and nothing hangs.
     #[test]
     fn any_channel_carries_every_byte_once(
         channel in any_channel(),

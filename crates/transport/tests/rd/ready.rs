@@ -1,4 +1,4 @@
-//! Receivers that have neither a receive nor room: their messages wait, and nothing is sent in vain.
+//! Receivers that have neither a receive nor buffer space: their messages wait, and nothing is sent in vain.
 
 use pathweave_transport::rd::SideMessage;
 use pathweave_transport::{Gate, Status, Transport};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::world::{Channel, GOOD, RTT, World, peer, queue_pair};
 use crate::{SECOND, behaviour};
 
-/// There is room at a host for all messages of a peer.
+/// Makes room at a host for all messages of a peer.
 fn make_room(world: &mut World, host: usize, from: usize) {
     let now = world.now;
     world.no_room_from.remove(&(host, peer(from)));
@@ -16,7 +16,7 @@ fn make_room(world: &mut World, host: usize, from: usize) {
     world.drain(host);
 }
 
-/// What is on the way when the word arrives is dropped; nothing else is sent, for as long as there is no room.
+/// Packets in flight when the `Wait` arrives are dropped; nothing else is sent while there is no room.
 #[test]
 fn a_message_without_room_waits_and_nothing_is_sent_in_vain() {
     let mut world = World::new(3, behaviour(), 4, 1);
@@ -24,7 +24,7 @@ fn a_message_without_room_waits_and_nothing_is_sent_in_vain() {
     for (wr_id, len) in [(0, 9_000), (1, 8 << 20), (2, 5), (3, 100_000)] {
         world.post(0, 1, wr_id, len);
     }
-    // Others do not wait for it.
+    // Other messages do not wait for it.
     world.post(0, 2, 4, 1 << 20);
     world.post(2, 1, 5, 1 << 20);
     assert!(world.run(SECOND), "no timer runs while a message waits");
@@ -32,11 +32,11 @@ fn a_message_without_room_waits_and_nothing_is_sent_in_vain() {
     assert_eq!((world.delivered.len(), done.len()), (3, 3), "{done:?}");
     assert_eq!(world.qps[1].waiting(peer(0)), Some((1, 8 << 20)));
     let sent = world.qps[0].counters().data_sent;
-    // What leaves before the word is there: announcement and word take 15 us each, a packet 335 ns.
+    // Packets that leave before the `Wait` arrives: announcement and `Wait` take 15 us each, a packet 335 ns.
     assert_eq!(world.retransmissions(), 0);
     assert!(sent < 3 + 257 + 150, "{sent} packets left, those of other messages included");
     assert_eq!(world.qps[1].counters().waits_sent, 1);
-    // Nothing happens however long it takes.
+    // Nothing happens, however long it takes.
     assert!(world.run(SECOND) && world.qps[0].counters().data_sent == sent);
     make_room(&mut world, 1, 0);
     assert!(world.run(SECOND));
@@ -46,7 +46,7 @@ fn a_message_without_room_waits_and_nothing_is_sent_in_vain() {
         (_, wr_id) => (1, wr_id),
     };
     world.check_all_arrived(&place);
-    // Only what left before the word was there has been sent again.
+    // Only packets that left before the `Wait` arrived have been sent again.
     assert!(world.retransmissions() < 150, "{}", world.retransmissions());
 }
 
@@ -68,7 +68,7 @@ fn messages_of_one_peer_come_as_there_is_room_for_them() {
     world.check_all_arrived(&|_, wr_id| (1, wr_id));
 }
 
-/// That it must wait, or need not, is said on a channel that breaks: it is said again.
+/// A `Wait` or `Ready` is sent on a channel that breaks: it is repeated.
 #[test]
 fn a_side_channel_that_breaks_loses_neither_word() {
     let broken = |world: &mut World| {
@@ -82,7 +82,7 @@ fn a_side_channel_that_breaks_loses_neither_word() {
     let mut world = World::new(2, behaviour(), 4, 1);
     world.no_room_from.insert((1, peer(0)), 0);
     world.post(0, 1, 0, 1 << 20);
-    // Its announcement is on the way; what is said now is lost.
+    // The announcement is in flight; side messages from now on are lost.
     world.run(Duration::from_us(8));
     world.side_down = true;
     world.run(Duration::from_ms(1));
@@ -100,7 +100,7 @@ fn a_side_channel_that_breaks_loses_neither_word() {
     world.check_all_arrived(&|_, wr_id| (1, wr_id));
 }
 
-/// A word that was lost without anybody noticing: the sender asks again what has become of its message.
+/// A side message was lost unnoticed: the sender asks again for the state of its message.
 #[test]
 fn a_reminder_brings_what_nobody_knows_to_be_lost() {
     let mut world = World::new(2, behaviour(), 1, 1);
@@ -115,14 +115,14 @@ fn a_reminder_brings_what_nobody_knows_to_be_lost() {
         world.drain(0);
         assert!(world.run(SECOND));
     };
-    // That it is whole: 100 packets take 33 us and 5.
+    // `Done` is lost: 100 packets take 33 us and 5.
     world.post(0, 1, 0, 400_000);
     world.run(Duration::from_us(20));
     lose(&mut world, SECOND);
     assert_eq!((world.delivered.len(), world.completed.len()), (1, 0));
     remind(&mut world);
     assert_eq!(world.completed, [(0, 0, Status::Success, 0)]);
-    // That it may come.
+    // `Ready` is lost.
     world.no_room_from.insert((1, peer(0)), 1);
     world.post(0, 1, 1, 400_000);
     assert!(world.run(SECOND));
@@ -134,14 +134,14 @@ fn a_reminder_brings_what_nobody_knows_to_be_lost() {
     world.check_all_arrived(&|_, wr_id| (1, wr_id));
 }
 
-/// Each message is announced again; that it has left is said once for all of them, or who breaks the channel again and again
-/// would be told twice as much.
+/// Each message is announced again. That they have left is reported once for all of them. Otherwise a peer that
+/// breaks the channel repeatedly would get twice as many side messages.
 #[test]
 fn how_far_messages_have_left_is_said_again_once() {
     let mut qp = queue_pair(0, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(1), RTT);
     (0..4).for_each(|wr_id| qp.post(Time::ZERO, peer(1), wr_id, 10_000).expect("room"));
-    // Three messages of three packets, and the first of the last one.
+    // Three messages of three packets, and the first packet of the last message.
     for _ in 0..10 {
         assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some());
     }
@@ -160,7 +160,7 @@ fn how_far_messages_have_left_is_said_again_once() {
     assert_eq!(words(&mut qp), [("Start", 0), ("Start", 3), ("Sent", 6)]);
 }
 
-/// A peer that is given up while it has our message wait: it ends as one to a peer that is gone does.
+/// A peer is removed while a message to it must wait: the message ends like one to a dead peer.
 #[test]
 fn a_message_that_waits_ends_with_its_peer() {
     let mut world = World::new(2, behaviour(), 1, 1);
@@ -176,7 +176,7 @@ fn a_message_that_waits_ends_with_its_peer() {
     assert!(world.qps.iter().all(|qp| qp.is_idle() && qp.open_flows() == 0));
 }
 
-/// Words about what is not, or not yet, change nothing.
+/// Side messages about unknown or future messages change nothing.
 #[test]
 fn words_out_of_place_do_nothing() {
     let mut world = World::new(2, behaviour(), 1, 1);
@@ -198,7 +198,7 @@ fn words_out_of_place_do_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever is lost, and whenever there is room: every byte of every message arrives once.
+    /// With any losses and any times without room, every byte of every message arrives once.
     #[test]
     fn any_channel_and_any_want_of_room(
         loss in prop::sample::select(vec![0.0, 0.01, 0.1]),
@@ -224,8 +224,8 @@ proptest! {
             world.drain(1);
         }
         make_room(&mut world, 1, 0);
-        // What was said in vain while the side channel was down is known to be lost only by reminders, as often as drivers
-        // give them: until then a packet may be missed that was not announced.
+        // Side messages sent while the side channel was down are found lost only by reminders, as drivers send them.
+        // Until then an unannounced packet may be missed.
         for _ in 0..3 {
             world.run(SECOND);
             let now = world.now;

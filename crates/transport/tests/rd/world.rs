@@ -9,16 +9,16 @@ use pathweave_transport::{Gate, Status, Transmit, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Framing, Segment};
 
-/// What the channel does to packets of one host.
+/// Channel for the packets of one host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Channel {
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
-    /// Marked Congestion Experienced, of what may be.
+    /// Probability that an ECN-capable packet is marked Congestion Experienced.
     pub(crate) mark: f64,
-    /// Each packet takes up to so much longer.
+    /// Upper bound of a packet's random additional delay.
     pub(crate) jitter: Duration,
-    /// Path p takes p times so much longer.
+    /// Additional delay per path: path p takes p times this longer.
     pub(crate) skew: Duration,
 }
 
@@ -45,16 +45,16 @@ pub(crate) struct World {
     count: u64,
     free_at: Vec<Time>,
     side_at: BTreeMap<(usize, usize), Time>,
-    /// The side channel of these two hosts loses everything.
+    /// True if the side channel of these two hosts loses everything.
     pub(crate) side_down: bool,
-    /// By host and peer: the first message it has no room for.
+    /// First message for which there is no room, by host and peer.
     pub(crate) no_room_from: BTreeMap<(usize, PeerId), u64>,
-    /// Packets that were refused for that.
+    /// Number of packets that were refused for lack of room.
     pub(crate) refused: u64,
     rng: Rng,
-    /// What was posted: by host and work request.
+    /// Posted bytes by host and work request.
     pub(crate) sent: BTreeMap<(usize, u64), Vec<u8>>,
-    /// By host, peer and message: bytes placed, and how often each.
+    /// Placed bytes by host, peer and message, and how often each was placed.
     pub(crate) placed: BTreeMap<(usize, PeerId, u64), Placed>,
     pub(crate) delivered: Vec<(Time, usize, PeerId, u64, u64)>,
     pub(crate) abandoned: u64,
@@ -75,7 +75,7 @@ pub(crate) fn queue_pair(host: usize, behaviour: DatagramConfig, paths: u16, see
     queue_pair_of("erd-uncontrolled", host, behaviour, paths, seed)
 }
 
-/// With the rates and paths of a scheme.
+/// A queue pair with the rates and paths of a scheme.
 pub(crate) fn queue_pair_of(
     scheme: &str,
     host: usize,
@@ -112,7 +112,7 @@ pub(crate) fn queue_pair_of(
 }
 
 impl World {
-    /// Without congestion control.
+    /// Creates hosts without congestion control.
     pub(crate) fn new(hosts: usize, behaviour: DatagramConfig, paths: u16, seed: u64) -> Self {
         World::of("erd-uncontrolled", hosts, behaviour, paths, seed)
     }
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Lets time pass until nothing happens any more, at most so long. True if nothing does.
+    /// Advances time until nothing happens any more, at most by `limit`. Returns true if nothing does.
     pub(crate) fn run(&mut self, limit: Duration) -> bool {
         let end = self.now + limit;
         while let Some(&Reverse((at, id))) = self.queue.peek() {
@@ -277,7 +277,7 @@ impl World {
         true
     }
 
-    /// Everything posted has arrived, each byte once, and everybody knows.
+    /// Checks that everything posted has arrived, each byte once, and that both ends know.
     pub(crate) fn check_all_arrived(&self, of_host: &dyn Fn(usize, u64) -> (usize, u64)) {
         assert_eq!(self.delivered.len(), self.sent.len(), "messages delivered");
         assert_eq!(self.completed.len(), self.sent.len(), "messages completed");

@@ -1,4 +1,4 @@
-//! When the receiver acknowledges.
+//! Timing of acknowledgements.
 
 use crate::pair::{Channel, Fixed, MTU, Pair};
 use crate::{LIMIT, SR, dropping};
@@ -26,7 +26,7 @@ fn acknowledgements_are_coalesced_and_the_last_one_comes_at_once() {
     assert_eq!(acks, [(4, 4), (8, 4), (10, 2)]);
 }
 
-/// The PSN that each acknowledgement answers, and its cumulative number.
+/// PSN that each acknowledgement answers, and its cumulative number.
 fn acknowledgements(pair: &Pair) -> Vec<(u64, u64)> {
     let of = |segment: &Segment| match segment.body {
         Body::Ack(ack) => Some((ack.psn, ack.cumulative)),
@@ -41,7 +41,7 @@ fn coalescing(config: &mut QpConfig<'static, Fixed>, every_packets: u16, reorder
     config.acks = AckPolicy::by_packets(every_packets, Duration::from_us(30));
 }
 
-/// Two ways, one 3 us longer: half of all packets are overtaken, and that is no news.
+/// Two paths, one 3 us longer: half of all packets are overtaken, which is normal.
 #[test]
 fn packets_out_of_order_are_acknowledged_as_rarely_as_others() {
     let mut channel = Channel::new(1);
@@ -55,7 +55,7 @@ fn packets_out_of_order_are_acknowledged_as_rarely_as_others() {
     pair.run(LIMIT);
     assert_eq!(pair.hosts[1].memory[100_000..161_440], pair.hosts[0].memory[..61_440]);
     assert!(pair.counters(1).out_of_order_packets() > 20);
-    // Fifteen by count, and the end of the message, which is the last packet of the longer way.
+    // Fifteen by count, and the end of the message, which is the last packet of the longer path.
     assert_eq!((pair.counters(1).acks_sent, pair.counters(0).timeouts), (15, 0));
     assert_eq!(pair.counters(0).retransmitted, 0);
 }
@@ -66,7 +66,7 @@ fn the_packet_that_proves_a_loss_and_its_repair_are_acknowledged_at_once() {
     pair.post_recv(1, 1, 100_000, 100_000);
     pair.post(0, 1, Op::Send, 0, 60 * u64::from(MTU));
     pair.run(LIMIT);
-    // PSN 8 proves it; the repair comes at 2 us and is behind what was sent until then.
+    // PSN 8 proves the loss. The retransmission arrives at 2 us, behind the packets sent until then.
     let acks = acknowledgements(&pair);
     assert_eq!((acks.len(), acks[0]), (3, (8, 3)), "{acks:?}");
     assert!(acks[1].0 == acks[1].1 - 1 || acks[1].0 == 3, "the repair: {acks:?}");
@@ -75,7 +75,7 @@ fn the_packet_that_proves_a_loss_and_its_repair_are_acknowledged_at_once() {
     assert_eq!((sender.retransmitted, sender.timeouts), (1, 0));
 }
 
-/// Its end was acknowledged when it arrived, but nobody could use that.
+/// The end of the message was acknowledged when it arrived, before it could be used.
 #[test]
 fn what_makes_a_message_whole_is_acknowledged_at_once() {
     let mut channel = Channel::new(1);
@@ -88,7 +88,7 @@ fn what_makes_a_message_whole_is_acknowledged_at_once() {
     pair.post(0, 1, Op::Send, 0, 2 * u64::from(MTU));
     pair.run(LIMIT);
     assert_eq!(acknowledgements(&pair), [(1, 0), (0, 2)]);
-    // 3 us and 1 us there, 1 us back on the way of the packet it answers, which is 3 us longer too.
+    // 3 us and 1 us forward, and 1 us back on the path of the acknowledged packet, which is 3 us longer too.
     let (at, ..) = pair.trace[pair.trace.len() - 1];
     assert_eq!(at, Time::from_us(4));
 }

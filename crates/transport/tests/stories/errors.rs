@@ -1,4 +1,4 @@
-//! What ends a request or a queue pair with an error, and what does not.
+//! Events that end a request or a queue pair with an error, and events that do not.
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, dropping};
@@ -72,7 +72,7 @@ fn a_read_whose_answer_never_comes_ends_in_an_error() {
 fn a_read_is_patient_while_what_is_before_its_answer_is_refused() {
     let mut pair = Pair::new(Channel::new(1), 40_000, |config| config.rto.retry_limit = 3);
     let rkey = pair.open_memory(1);
-    // The answer is behind a message for which host 0 has no receive yet, longer than it would wait in silence.
+    // The response is behind a message for which host 0 has no receive yet, longer than it would wait in silence.
     pair.post(1, 1, Op::Send, 0, 100);
     pair.post(0, 2, Op::Read { rkey, remote_addr: 0 }, 10_000, 5_000);
     while pair.now < Time::from_us(2_000) {

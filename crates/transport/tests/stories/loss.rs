@@ -19,7 +19,7 @@ fn go_back_n_complains_once_and_sends_everything_again() {
     assert_eq!((sender.retransmitted, sender.timeouts), (7, 0));
 }
 
-/// Only what goes with a NACK tells go-back-N's sender of a gap: what follows is dropped in silence.
+/// Only the packet that causes a NACK shows a gap to go-back-N's sender: the following ones are dropped silently.
 #[test]
 fn a_gap_makes_a_notification_under_go_back_n_too() {
     for (mode, notified) in [(CnpMode::Off, 0), (CnpMode::OnMark, 0), (CnpMode::OnMarkOrGap, 2)] {

@@ -1,4 +1,4 @@
-//! Stories: what happens on the wire and what the application sees of it.
+//! Stories: packets on the link, and their effects for the application.
 
 mod acknowledgements;
 mod errors;

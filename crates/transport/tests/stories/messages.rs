@@ -1,4 +1,4 @@
-//! Messages of every kind reach the other end whole.
+//! Messages of every kind reach the peer completely.
 
 use crate::LIMIT;
 use crate::pair::{Channel, Pair};
@@ -34,7 +34,7 @@ fn a_round_trip_is_measured_from_the_wire() {
     pair.post(0, 1, Op::Send, 0, 1);
     pair.run(LIMIT);
     let policy = pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap();
-    // Two microseconds of channel; nothing waits anywhere.
+    // Two microseconds of channel, without any queueing.
     assert_eq!(policy.log, [(0, FeedbackKind::Ack { timed: true, marked: false }, Duration::from_us(2))]);
 }
 
@@ -64,7 +64,8 @@ fn a_read_brings_memory_back_after_the_write_before_it() {
     pair.run(LIMIT);
     let memory = &pair.hosts[0].memory;
     assert_eq!(memory[0..5_000], memory[12_000..17_000]);
-    // The last write was acknowledged long before the READ's answer came; it completes behind it all the same.
+    // The last WRITE was acknowledged long before the READ response arrived; it completes behind the READ all the
+    // same.
     assert_eq!(pair.statuses(0), [(1, Status::Success), (2, Status::Success), (3, Status::Success)]);
     assert_eq!(pair.completions(0)[1].byte_len, 5_000);
     assert_eq!(pair.hosts[1].endpoint.deregister(rkey), Ok(()));
@@ -86,7 +87,7 @@ fn more_reads_than_allowed_wait_for_each_other() {
 #[test]
 fn four_gibibytes_take_no_memory_before_they_are_sent() {
     let mut pair = Pair::new(Channel::new(1), 0, |config| config.receive = ReceiveMode::Discard);
-    // Nothing is stepped to the end: the message is only begun.
+    // The run does not continue to the end: the message is only begun.
     pair.channel.dead_from = Time::ZERO;
     let endpoint = &mut pair.hosts[0].endpoint;
     for wr_id in 0..1_000 {

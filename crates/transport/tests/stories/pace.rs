@@ -1,4 +1,4 @@
-//! Windows, pace, marks, control packets, and the turns of queue pairs.
+//! Windows, pacing, marks, control packets, and the turns of queue pairs.
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, dropping};
@@ -19,7 +19,7 @@ fn marked_packets_are_reported_and_notified_once_an_interval() {
     });
     pair.post(0, 1, Op::Send, 0, 16 * u64::from(MTU));
     pair.run(LIMIT);
-    // A packet takes 91 ns at 100 Gb/s: packets 0 and 11 lie a microsecond apart.
+    // A packet takes 91 ns at 100 Gb/s: packets 0 and 11 are a microsecond apart.
     assert_eq!((pair.counters(1).marked_received, pair.counters(1).cnps_sent), (16, 2));
     let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
     let marked = log.iter().filter(|(_, kind, _)| *kind == FeedbackKind::Ack { timed: true, marked: true });
@@ -57,7 +57,7 @@ fn a_paced_sender_keeps_its_pace() {
     assert_eq!(sent, [Time::ZERO, Time::from_us(3), Time::from_us(6)]);
 }
 
-/// Of the copies of it, and of its answers, that the network makes nothing is told.
+/// Copies of the probe and of its answer that the network makes are not reported.
 #[test]
 fn a_probe_comes_back_once_with_its_round_trip() {
     let mut channel = Channel::new(1);
@@ -88,7 +88,7 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
         pull_target: None,
         body: Body::Control(Control::EdgeEcho { sent_at }),
     };
-    // Before anything was sent, or from the future, it makes no sense.
+    // An echo before anything was sent, or from the future, is malformed.
     endpoint.on_packet(at(1), HostId(1), &echo(Time::ZERO), false);
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
     endpoint.post(at(1), qp, request).unwrap();
@@ -141,7 +141,7 @@ fn a_packet_waits_for_its_port_and_control_does_not() {
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
     endpoint.post(Time::ZERO, qp, request).unwrap();
     let path_and_port = |transmit: Option<Transmit>| transmit.map(|t| (t.segment.path.0, t.port));
-    // Paths 0, 1, 2, 3 in turn leave by ports 0, 1, 0, 1.
+    // Paths 0, 1, 2, 3 leave by ports 0, 1, 0, 1.
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), None);
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::OPEN)), Some((0, 0)));
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(0))), None);

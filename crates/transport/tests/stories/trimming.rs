@@ -1,4 +1,4 @@
-//! Packets of which only the header arrives.
+//! Packets that a switch has trimmed to their header.
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, SR};
@@ -43,7 +43,7 @@ fn each_is_told_once_and_sent_again_at_once() {
             .filter(|(_, _, segment)| matches!(segment.body, Body::Data(data) if data.retransmit))
             .map(|(at, ..)| *at)
             .collect();
-        // There and back 2 us, and the packets before it 88 ns each.
+        // A round trip of 2 us, and 88 ns for each earlier packet.
         assert!(again.iter().all(|at| *at < Time::from_ns(2_900)), "{again:?}");
         let policy = pair.hosts[0].endpoint.policy(pair.qps[0]).expect("the queue pair is there");
         let trimmed = FeedbackKind::Trimmed { at: TrimmedAt::LastHop, marked: false };
@@ -57,7 +57,7 @@ fn each_is_told_once_and_sent_again_at_once() {
     }
 }
 
-/// Under go-back-N what follows is refused, and nothing is said of it again.
+/// Under go-back-N the following packets are refused, without a further NACK.
 #[test]
 fn go_back_n_goes_back_once() {
     let pair = trimming(&[3], Recovery::GoBackN);
@@ -78,7 +78,7 @@ fn by_path_order_it_is_sent_again_too() {
     assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 0));
 }
 
-/// A window of 16 packets and an acknowledgement for four: the sender asks when its window is full.
+/// A window of 16 packets and an acknowledgement for four: the sender requests one when its window is full.
 #[test]
 fn who_waits_for_an_acknowledgement_asks_for_it() {
     let mut pair = Pair::new(Channel::new(1), 200_000, |config| {
@@ -97,7 +97,8 @@ fn who_waits_for_an_acknowledgement_asks_for_it() {
             _ => None,
         })
         .collect();
-    // The first packet is answered by itself, which lets another one out: from then on the window is full with each.
+    // The first packet is acknowledged separately, which lets another one leave. From then on each packet fills the
+    // window.
     assert_eq!(asks[..2], [15, 16]);
     assert_eq!(pair.counters(0).timeouts, 0);
     let (last, ..) = pair.trace[pair.trace.len() - 1];

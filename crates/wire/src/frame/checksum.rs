@@ -13,21 +13,22 @@ fn ones_complement_sum(bytes: &[u8], start: u32) -> u32 {
     sum
 }
 
-/// Checksum of an IPv4 header whose checksum field is zero; zero over one that is intact.
+/// Checksum of an IPv4 header whose checksum field is zero. Over an intact header with its checksum the result is
+/// zero.
 pub(crate) fn ipv4_checksum(header: &[u8]) -> u16 {
     !(ones_complement_sum(header, 0) as u16)
 }
 
-/// Zero for a UDP datagram that is intact, given the IPv4 header before it (RFC 768).
+/// Residue of a UDP datagram, given the IPv4 header before it (RFC 768). Zero if the datagram is intact.
 pub(crate) fn udp_residue(ip: &[u8], udp: &[u8]) -> u16 {
     let pseudo = ones_complement_sum(&ip[12..20], u32::from(ip[9]) + udp.len() as u32);
     !(ones_complement_sum(udp, pseudo) as u16)
 }
 
-/// Invariant CRC of an IPv4 packet without its last four bytes (RoCEv2 annex A17.3.3): CRC-32 of Ethernet over
-/// eight bytes of ones in place of a local route header, then the packet with every field a router may change set
-/// to ones: type of service, time to live, header checksum, UDP checksum, and the BTH byte that holds FECN and BECN.
-/// Goes on the wire least significant byte first.
+/// Invariant CRC of an IPv4 packet without its last four bytes (RoCEv2 annex A17.3.3). It is Ethernet's CRC-32 over
+/// eight bytes of ones in place of a local route header, then the packet with every field that a router may change
+/// set to ones. These fields are type of service, time to live, header checksum, UDP checksum, and the BTH byte that
+/// holds FECN and BECN. The wire carries it least significant byte first.
 pub(crate) fn icrc(packet: &[u8]) -> u32 {
     const BTH: usize = IPV4_LEN + UDP_LEN;
     const MASKED: usize = BTH + bth::RESERVED + 1;

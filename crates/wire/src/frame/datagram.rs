@@ -1,4 +1,4 @@
-//! What a UDP datagram carries, from the BTH to the padding: the part of a frame that a program behind a socket sees.
+//! Payload of a UDP datagram, from the BTH to the padding: the part of a frame that a program behind a socket sees.
 
 use super::emit::{check, emit_headers, headers_len, payload_len};
 use super::error::{EmitError, ParseError};
@@ -18,16 +18,16 @@ use pathweave_units::{PathId, QpNum};
 /// Lengths of the parts of a datagram, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramLayout {
-    /// BTH, standard headers and extension.
+    /// Bytes of BTH, standard headers and extension.
     pub header_len: usize,
-    /// Payload, which follows them.
+    /// Bytes of payload behind the headers.
     pub payload_len: usize,
-    /// Zeros behind the payload, to a multiple of 4.
+    /// Zeros behind the payload, up to a multiple of 4.
     pub pad_len: usize,
 }
 
 impl DatagramLayout {
-    /// Of a segment.
+    /// Returns the layout of a segment.
     #[inline]
     pub fn for_segment(segment: &Segment) -> Self {
         let payload_len = payload_len(&segment.body);
@@ -35,18 +35,18 @@ impl DatagramLayout {
         let inside = header_len + payload_len;
         DatagramLayout { header_len, payload_len, pad_len: inside.next_multiple_of(4) - inside }
     }
-    /// All of it, without what protects it.
+    /// Length of the datagram, without a CRC or tag that protects it.
     pub const fn len(&self) -> usize {
         self.header_len + self.payload_len + self.pad_len
     }
-    /// Never: every datagram has a BTH.
+    /// Always false: every datagram has a BTH.
     pub const fn is_empty(&self) -> bool {
         false
     }
 }
 
-/// Writes the headers of `segment` at the start of `out`. The payload and the padding behind it are the caller's to
-/// write, wherever it has them.
+/// Writes the headers of `segment` at the start of `out`. The caller writes the payload and the padding behind it, in
+/// the same buffer or in another.
 ///
 /// # Errors
 /// As [`emit`](crate::emit), except for the payload.
@@ -62,33 +62,33 @@ pub fn emit_datagram_header(segment: &Segment, out: &mut [u8]) -> Result<Datagra
     Ok(layout)
 }
 
-/// CRC-32 of a datagram, which stands behind it, least significant byte first, where nothing else protects it. The
-/// polynomial is the ICRC's; that one cannot be had here, for it covers the IP header.
+/// CRC-32 of a datagram. It follows the datagram, least significant byte first, if nothing else protects it. The
+/// polynomial is that of the ICRC, which cannot be used here because it covers the IP header.
 pub fn datagram_crc(datagram: &[u8]) -> u32 {
     crc32fast::hash(datagram)
 }
 
-/// A datagram of ours: every length and field has been checked.
+/// A datagram of our format. Every length and field has been checked.
 ///
-/// A receiver looks up the queue pair by [`Datagram::dst_qp`], asks it what PSN it is near, and has the value with
-/// [`Datagram::segment`], which cannot fail.
+/// A receiver looks up the queue pair by [`Datagram::dst_qp`], asks it for a PSN near those in the packet, and gets
+/// the value from [`Datagram::segment`], which cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
     opcode: Opcode,
-    /// From the BTH to the end of the payload.
+    /// Bytes from the BTH to the end of the payload.
     bytes: &'a [u8],
     /// Length of BTH, standard headers and extension.
     headers_len: usize,
 }
 
 impl<'a> Datagram<'a> {
-    /// Checks a datagram without what protects it (CRC or tag).
+    /// Checks a datagram, given without its CRC or tag.
     ///
     /// # Errors
     /// [`ParseError`] names the first field that is wrong.
-    // Inlined wherever it is called. A datagram that is returned in memory is moved there, in larger pieces than it was
-    // written in; and for such a read a processor waits until all it has written before is in its cache, the payload of the
-    // packet before this one above all. That was a quarter of all that receiving costs.
+    // Inlined at every call. A datagram that is returned in memory is copied there in larger pieces than it was
+    // written in. Such a read waits until all earlier stores of the core have reached its cache, above all those of
+    // the previous packet's payload. The wait was a quarter of the cost of receiving.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Datagram<'a>, ParseError> {
         take(bytes, BTH_LEN, "BTH")?;
@@ -98,22 +98,23 @@ impl<'a> Datagram<'a> {
         Ok(Datagram { opcode, bytes, headers_len })
     }
 
-    /// Whether its PSN is one of the other direction: an acknowledgement, positive or negative, or what is missing.
+    /// Returns true if the PSN counts packets of the other direction: acknowledgements, positive or negative, and
+    /// lists of missing packets.
     #[inline]
     pub fn is_answer(&self) -> bool {
         matches!(self.opcode, Opcode::Acknowledge | Opcode::Missing)
     }
-    /// The queue pair the packet is for.
+    /// Queue pair that the packet is for.
     #[inline]
     pub fn dst_qp(&self) -> QpNum {
         QpNum(u24_at(self.bytes, bth::DEST_QP))
     }
-    /// The queue pair that sent it.
+    /// Queue pair that sent the packet.
     #[inline]
     pub fn src_qp(&self) -> QpNum {
         QpNum(u24_at(self.extension(), ext::SRC_QP))
     }
-    /// The path it says it took.
+    /// Path that the packet names.
     #[inline]
     pub fn path(&self) -> PathId {
         PathId(u16_at(self.extension(), ext::PATH))
@@ -124,8 +125,8 @@ impl<'a> Datagram<'a> {
         &self.bytes[self.headers_len..]
     }
 
-    /// The value of the packet. `near` is a PSN within 2^23 of those in the packet (see [`extend_psn`]): the next
-    /// expected PSN for data, the first unacknowledged PSN for answers.
+    /// Returns the value of the packet. `near` is a PSN within 2^23 of those in the packet (see [`extend_psn`]): the
+    /// next expected PSN for data, the first unacknowledged PSN for answers.
     #[inline]
     pub fn segment(&self, near: u64) -> Segment {
         let extension = self.extension();
@@ -155,7 +156,7 @@ impl<'a> Datagram<'a> {
         Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), pull_target, body }
     }
 
-    /// What its sender wants granted, where it is data and says so.
+    /// Total credit that the sender wants granted, if a data packet carries it.
     #[inline]
     fn pull_target(&self) -> Option<CreditNumber> {
         let extension = self.extension();
@@ -163,13 +164,13 @@ impl<'a> Datagram<'a> {
         says_so.then(|| CreditNumber::from_wire(u32_at(extension, extension.len() - PULL_TARGET_LEN)))?
     }
 
-    /// What a control packet is read from.
+    /// Parts of the frame from which a control packet is read.
     #[inline]
     fn control(&self, near: u64) -> Source<'a> {
         Source { psn: u24_at(self.bytes, bth::PSN), near, extension: self.extension() }
     }
 
-    /// RETH, AETH and ImmDt.
+    /// Bytes of RETH, AETH, ImmDt and RDETH.
     #[inline]
     fn standard(&self) -> &'a [u8] {
         &self.bytes[BTH_LEN..BTH_LEN + self.opcode.standard_len()]
@@ -282,7 +283,7 @@ impl<'a> Datagram<'a> {
         }
         let flags = extension[ext::FLAGS];
         let allowed = match self.opcode {
-            // An ImmDt header without the flag would be a contradiction too; it is found below.
+            // A contradiction between the flag and an ImmDt header is detected below.
             Opcode::Transfer(Transfer::Send | Transfer::Write, ..) => {
                 flag::RETRANSMIT | flag::IMMEDIATE | flag::PULL_TARGET
             }
@@ -290,7 +291,7 @@ impl<'a> Datagram<'a> {
                 flag::RETRANSMIT | flag::PULL_TARGET
             }
             Opcode::Rd => flag::RETRANSMIT,
-            // Which of them, depends on the syndrome and is checked below.
+            // The allowed subset depends on the syndrome and is checked below.
             Opcode::Acknowledge => flag::PAUSED | flag::MARKED,
             Opcode::Control(kind) => kind.entry().flags,
             Opcode::Missing => flag::LATE,
@@ -353,7 +354,7 @@ impl<'a> Datagram<'a> {
             let dma = u32_at(standard, reth::DMA_LENGTH);
             let (end, whole) = (u64::from(offset) + u64::from(len), u64::from(dma) + 1);
             let agrees = match (len, position.is_last()) {
-                // Only a WRITE of nothing has a packet without payload.
+                // Only a WRITE of 0 bytes has a packet without payload.
                 (0, last) => last && offset == 0 && dma == 0,
                 (_, true) => end == whole,
                 (_, false) => end < whole,
@@ -371,13 +372,14 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Checks what is behind the BTH. In a function of its own, from numbers in registers; see [`Datagram::parse`].
+/// Checks the headers behind the BTH. A separate function that takes its numbers in registers; see
+/// [`Datagram::parse`].
 #[inline(never)]
 fn check_extension(opcode: Opcode, bytes: &[u8], headers_len: usize) -> Result<(), ParseError> {
     Datagram { opcode, bytes, headers_len }.check_extension()
 }
 
-/// The remote key: one half is where InfiniBand has all of it.
+/// Returns the 64-bit remote key. Its low half is in InfiniBand's key field, `high` in the extension.
 #[inline]
 fn key(standard: &[u8], high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(u32_at(standard, reth::R_KEY))

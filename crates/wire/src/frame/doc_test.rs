@@ -1,4 +1,4 @@
-//! docs/wire.md against the code: same fields, same places, same sizes, without holes.
+//! Compares docs/wire.md with the code: same fields, same offsets, same sizes, without gaps.
 
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN,
@@ -13,7 +13,7 @@ use std::{format, vec};
 
 const DOC: &str = include_str!("../../../../docs/wire.md");
 
-/// Cells of the first table after `heading`, without its two head lines.
+/// Cells of the first table after `heading`, without its two header lines.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let start = DOC.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading:?}"));
     let lines = DOC[start + 1..].lines().skip(1);
@@ -27,7 +27,7 @@ fn number(cell: &str) -> usize {
     cell.parse().unwrap_or_else(|_| panic!("{cell:?} is not a number"))
 }
 
-/// Checks a table of fields: they fill `from..to`, and each begins where the code says.
+/// Checks a table of fields: they fill `from..to`, and each begins at the offset in the code.
 fn check(heading: &str, from: usize, to: usize, fields: &[(&str, usize)]) {
     let rows = table(heading);
     let names: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();

@@ -1,4 +1,4 @@
-//! From a [`Segment`] to bytes.
+//! Converts a [`Segment`] to bytes.
 
 use super::checksum::{icrc, ipv4_checksum};
 use super::error::EmitError;
@@ -18,19 +18,19 @@ use crate::segment::{
 /// Largest value of a 24-bit field.
 const MAX_24: u64 = 0xff_ffff;
 
-/// Bytes from the start of the IPv4 header to the end of the ICRC: the frame without its Ethernet header.
+/// Bytes from the start of the IPv4 header to the end of the ICRC, that is of the frame without its Ethernet header.
 pub fn ip_packet_len(segment: &Segment) -> usize {
     let inside = headers_len(segment) + payload_len(&segment.body);
     IPV4_LEN + UDP_LEN + inside.next_multiple_of(4) + ICRC_LEN
 }
 
-/// Writes `segment` with its payload as a frame at the start of `out`; returns the length of the frame.
+/// Writes `segment` with its payload as a frame at the start of `out`. Returns the length of the frame.
 ///
-/// The frame has no Ethernet FCS, which adapters add. What [`Segment::as_carried`] clears is not written.
+/// The frame has no Ethernet FCS, which adapters add. Fields that [`Segment::as_carried`] clears are not written.
 ///
 /// # Errors
-/// When the buffer is too small, the payload has another length than the segment says, or a number does not fit
-/// its field (queue pairs have 24 bits, a message ends within 2^32 bytes). Nothing useful is in `out` then.
+/// If the buffer is too small, the length of the payload differs from the segment's, or a number does not fit its
+/// field (queue pairs have 24 bits, a message ends within 2^32 bytes). The contents of `out` are then unspecified.
 pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) -> Result<usize, EmitError> {
     check(segment)?;
     let expected = payload_len(&segment.body);
@@ -78,13 +78,13 @@ pub(super) fn headers_len(segment: &Segment) -> usize {
     Opcode::for_body(body).header_len(matches!(body, Body::Nack(_))) + target
 }
 
-/// The pull target that is written.
+/// Pull target that the frame carries: that of a data packet.
 #[inline]
 fn pull_target(segment: &Segment) -> Option<CreditNumber> {
     segment.pull_target.filter(|_| matches!(segment.body, Body::Data(_)))
 }
 
-/// Whether every number fits its field.
+/// Checks that every number fits its field.
 pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     let at_most = |field, value: u64, max: u64| {
         if value <= max { Ok(()) } else { Err(EmitError::OutOfRange { field, value, max }) }
@@ -110,7 +110,7 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
             Operation::Write | Operation::WriteImm => {
                 let total = data.message_bytes();
                 if len == 0 {
-                    // It is all of its message.
+                    // A packet without payload is its whole message.
                     at_most("offset of a packet without payload", offset, 0)?;
                 }
                 at_most(
@@ -118,7 +118,8 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
                     offset + len,
                     if data.last { total } else { total - 1 },
                 )?;
-                // Up to the address of the last byte; where there is none, of the place for it.
+                // The last byte of the message must have an address. A message of 0 bytes counts as one of 1 byte
+                // here.
                 at_most("remote address", data.remote_addr, u64::MAX - total.saturating_sub(1))?;
             }
             Operation::Send | Operation::SendImm => {}
@@ -144,7 +145,7 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
 
 pub(super) fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
     let total = packet.len() as u16;
-    // Not fragmentable and therefore without identification (RFC 6864).
+    // The packet may not be fragmented and therefore needs no identification (RFC 6864).
     put(packet, 0, [0x45, (route.dscp & 0x3f) << 2 | route.ecn as u8]);
     put(packet, 2, total.to_be_bytes());
     put(packet, 4, [0, 0, 0x40, 0, route.ttl, IP_PROTOCOL_UDP, 0, 0]);
@@ -160,7 +161,7 @@ pub(super) fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
     put(udp, 6, [0, 0]); // the ICRC protects more than the UDP checksum would
 }
 
-/// BTH, RETH, AETH, ImmDt and extension.
+/// Writes BTH, RETH, AETH, ImmDt and extension.
 pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     out.fill(0);
     let opcode = Opcode::for_body(&segment.body);
@@ -245,7 +246,7 @@ fn emit_data(data: &Data, opcode: Opcode, standard: &mut [u8], extension: &mut [
     }
 }
 
-/// The RDETH before it names no context: there are none.
+/// Writes the extension. The RDETH before it stays zero: there are no reliable-datagram contexts.
 fn emit_rd(data: &RdData, out: &mut [u8]) {
     out[ext::FLAGS] = if data.retransmit { flag::RETRANSMIT } else { 0 };
     out[ext::RD_TYPE] = if data.multi { flag::MULTI } else { 0 };
@@ -254,7 +255,7 @@ fn emit_rd(data: &RdData, out: &mut [u8]) {
     put(out, ext::RD_OFFSET, data.offset.to_be_bytes());
 }
 
-/// The other half of the key is in the extension.
+/// Writes the RETH with the low half of the key. The high half is in the extension.
 fn emit_reth(address: u64, rkey: u64, length: u32, out: &mut [u8]) {
     put(out, reth::VIRTUAL_ADDRESS, address.to_be_bytes());
     put(out, reth::R_KEY, (rkey as u32).to_be_bytes());

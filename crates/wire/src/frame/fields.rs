@@ -1,4 +1,4 @@
-//! Fields of control packets: where each lies in a frame, and which values it allows.
+//! Fields of control packets: their position in a frame, and the values they allow.
 
 use pathweave_units::Time;
 
@@ -9,12 +9,12 @@ use super::read::{time_at, u24_at, u32_at, zero};
 use super::write::{put, put_u24};
 use crate::credit::CreditNumber;
 
-/// What of a frame the fields of a control packet are read from.
+/// Parts of a frame from which the fields of a control packet are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    /// PSN of the BTH.
+    /// PSN in the BTH.
     pub(crate) psn: u32,
-    /// A PSN that is near to it.
+    /// A PSN near `psn`, for its extension to 64 bits.
     pub(crate) near: u64,
     pub(crate) extension: &'a [u8],
 }
@@ -22,33 +22,33 @@ pub(crate) struct Source<'a> {
 /// A field of a control packet.
 pub(crate) trait Field {
     type Value: Copy;
-    /// Offset in the extension and length in bytes, reserved bytes before the value included; `None` where it lies
-    /// elsewhere.
+    /// Offset in the extension and length in bytes, with reserved bytes before the value. `None` if the field is not
+    /// in the extension.
     const PLACE: Option<(usize, usize)> = None;
-    /// Its bits of the flags byte.
+    /// Bits that the field uses in the flags byte.
     const FLAGS: u8 = 0;
-    /// It is the PSN of the BTH.
+    /// True if the field is the PSN of the BTH.
     const IS_PSN: bool = false;
 
-    /// The value as the PSN of the BTH, where it is that.
+    /// Returns the value if the field is the PSN of the BTH.
     fn psn(_: Self::Value) -> Option<u64> {
         None
     }
-    /// Writes it to the extension.
+    /// Writes the value to the extension.
     fn put(value: Self::Value, extension: &mut [u8]);
-    /// Reads it from a frame that has passed [`Field::check`].
+    /// Reads the value from a frame that has passed [`Field::check`].
     fn get(source: &Source<'_>) -> Self::Value;
-    /// Whether the frame has an allowed value.
+    /// Checks that the frame has an allowed value.
     fn check(_: &Source<'_>) -> Result<(), ParseError> {
         Ok(())
     }
-    /// Whether the value fits its field in a packet of this PSN.
+    /// Checks that the value fits its field in a packet with this PSN.
     fn fits(_: Self::Value, _psn: u64) -> Result<(), EmitError> {
         Ok(())
     }
 }
 
-/// An instant at this offset.
+/// A time at offset `AT`.
 pub(crate) struct StampAt<const AT: usize>;
 
 impl<const AT: usize> Field for StampAt<AT> {
@@ -62,7 +62,7 @@ impl<const AT: usize> Field for StampAt<AT> {
     }
 }
 
-/// A PSN of the direction in which the packet goes: that of the BTH.
+/// The PSN of the BTH, which counts packets of the direction in which the packet travels.
 pub(crate) struct PsnOfBth;
 
 impl Field for PsnOfBth {
@@ -77,7 +77,7 @@ impl Field for PsnOfBth {
     }
 }
 
-/// The last PSN of a range that begins with that of the BTH: a zero at this offset, and 24 bits.
+/// Last PSN of a range that begins with the PSN of the BTH: a zero byte at offset `AT`, then 24 bits.
 pub(crate) struct LastPsnAt<const AT: usize>;
 
 impl<const AT: usize> Field for LastPsnAt<AT> {
@@ -98,7 +98,7 @@ impl<const AT: usize> Field for LastPsnAt<AT> {
         Ok(())
     }
     fn fits(last: u64, psn: u64) -> Result<(), EmitError> {
-        // A last below the first comes out as far above it.
+        // A `last` below `psn` wraps to a large value and is refused.
         let (value, max) = (last.wrapping_sub(psn), (1 << 23) - 1);
         if value <= max {
             return Ok(());
@@ -107,7 +107,7 @@ impl<const AT: usize> Field for LastPsnAt<AT> {
     }
 }
 
-/// A number of credit at this offset.
+/// A number of credit at offset `AT`.
 pub(crate) struct CreditAt<const AT: usize>;
 
 impl<const AT: usize> Field for CreditAt<AT> {
@@ -125,7 +125,7 @@ impl<const AT: usize> Field for CreditAt<AT> {
     }
 }
 
-/// The flag of an answer whose question was marked Congestion Experienced.
+/// Flag of an answer to a question that carried Congestion Experienced.
 pub(crate) struct MarkedFlag;
 
 impl Field for MarkedFlag {

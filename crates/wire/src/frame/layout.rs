@@ -1,4 +1,4 @@
-//! Where every field lies. docs/wire.md is the same in words; a test compares the two.
+//! Offsets and lengths of every field. docs/wire.md describes the same in words; a test compares the two.
 
 /// Version of the extension header this crate emits and accepts.
 pub const VERSION: u8 = 2;
@@ -23,13 +23,13 @@ pub const AETH_LEN: usize = 4;
 pub const IMMDT_LEN: usize = 4;
 /// Invariant CRC.
 pub const ICRC_LEN: usize = 4;
-/// Part of the extension every packet has.
+/// Part of the extension that every packet has.
 pub const COMMON_LEN: usize = 8;
 /// Extension of a data packet.
 pub const DATA_EXT_LEN: usize = COMMON_LEN + 20;
-/// Extension of the last packet of a WRITE with immediate: which receive it consumes, too.
+/// Extension of the last packet of a WRITE with immediate, which also names the receive that it consumes.
 pub const WRITE_IMM_EXT_LEN: usize = DATA_EXT_LEN + 4;
-/// Pull target behind the extension of a data packet, where it has one.
+/// Pull target behind the extension of a data packet that has one.
 pub const PULL_TARGET_LEN: usize = 4;
 /// Extension of an acknowledgement.
 pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
@@ -37,7 +37,7 @@ pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
 pub const RDETH_LEN: usize = 4;
 /// ERD's header: type, message, length, offset.
 pub const EETH_LEN: usize = 9;
-/// Extension of a datagram packet: the common part, which lies as a DETH does, and the EETH.
+/// Extension of a datagram packet: the common part, which has the layout of a DETH, and the EETH.
 pub const RD_EXT_LEN: usize = COMMON_LEN + EETH_LEN;
 /// Extension of a negative acknowledgement.
 pub const NACK_EXT_LEN: usize = COMMON_LEN + 12;
@@ -97,7 +97,7 @@ pub(crate) mod ext {
     pub(crate) const NACK_EXPECTED: usize = 8;
     pub(crate) const NACK_SACK: usize = 12;
 
-    /// Type 0x80; the other bits are zero.
+    /// Type bit 0x80; the other bits are zero.
     pub(crate) const RD_TYPE: usize = 8;
     pub(crate) const RD_MSG_ID: usize = 9;
     pub(crate) const RD_LEN: usize = 11;
@@ -106,19 +106,19 @@ pub(crate) mod ext {
     pub(crate) const MISSING_BITS: usize = 8;
 }
 
-/// Bits of the extension's flags byte; the others are zero.
+/// Bits of the flags byte of the extension, and the type bit of the EETH. All other bits are zero.
 pub(crate) mod flag {
-    /// This packet was sent before.
+    /// The packet is a retransmission.
     pub(crate) const RETRANSMIT: u8 = 0x01;
-    /// Type bit of the EETH: the message has more packets.
+    /// Type bit of the EETH: the message has more than one packet.
     pub(crate) const MULTI: u8 = 0x80;
-    /// The message carries an immediate; its last packet has it.
+    /// The message carries an immediate, which is in its last packet.
     pub(crate) const IMMEDIATE: u8 = 0x02;
-    /// Acknowledgement: no notices for now.
+    /// Acknowledgement: the sender must not send notices for now.
     pub(crate) const PAUSED: u8 = 0x04;
-    /// Answer to a notice, refusal of a trimmed packet: it was marked.
+    /// Answer to a notice, or refusal of a trimmed packet: the notice or packet carried Congestion Experienced.
     pub(crate) const MARKED: u8 = 0x08;
-    /// Missing packets: late, not lost.
+    /// Missing packets: they are late, not lost.
     pub(crate) const LATE: u8 = 0x10;
     /// Data: a pull target follows the extension.
     pub(crate) const PULL_TARGET: u8 = 0x20;

@@ -1,5 +1,5 @@
-//! The byte format: [`emit`] turns a [`Segment`](crate::Segment) into a RoCEv2 frame, [`Packet`] checks a frame and
-//! gives the segment back. docs/wire.md describes the format.
+//! The byte format: [`emit`] turns a [`Segment`](crate::Segment) into a RoCEv2 frame, and [`Packet`] checks a frame
+//! and returns the segment. docs/wire.md describes the format.
 
 mod checksum;
 mod datagram;

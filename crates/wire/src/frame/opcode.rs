@@ -1,5 +1,5 @@
-//! Opcodes: InfiniBand's reliable-connection operations, moved to the range the architecture leaves to
-//! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
+//! Opcodes: InfiniBand's reliable-connection operations, moved to the range that the architecture leaves to
+//! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because our headers behind the BTH differ.
 
 use pathweave_units::TrimmedAt;
 
@@ -10,7 +10,7 @@ use super::layout::{
 use crate::control::ControlKind;
 use crate::segment::{Body, Data, NackReason, Operation};
 
-/// Where a packet stands in its message.
+/// Position of a packet in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     First,
@@ -19,7 +19,7 @@ pub(crate) enum Position {
     Only,
 }
 
-/// Which kind of data packet.
+/// Kind of data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transfer {
     Send,
@@ -30,10 +30,10 @@ pub(crate) enum Transfer {
 /// A decoded opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opcode {
-    /// Payload of a message; the flag says whether an ImmDt header follows.
+    /// Payload of a message. The flag is true if an ImmDt header follows.
     Transfer(Transfer, Position, bool),
     ReadRequest,
-    /// Positive or negative: the AETH syndrome tells.
+    /// Positive or negative acknowledgement, distinguished by the AETH syndrome.
     Acknowledge,
     Cnp,
     Missing,
@@ -45,7 +45,8 @@ pub(crate) enum Opcode {
 
 const RANGE: u8 = 0xc0;
 
-/// Low six bits of each opcode but those of control packets, which have a table of their own. Up to 0x11 they are InfiniBand's reliable-connection opcodes.
+/// Low six bits of each opcode except those of control packets, which have their own table. Up to 0x11 they are
+/// InfiniBand's reliable-connection opcodes.
 const TABLE: [(u8, Opcode); 21] = {
     use Opcode::{Acknowledge, Cnp, Missing, Rd, ReadRequest, Transfer as T};
     use Position::{First, Last, Middle, Only};
@@ -75,7 +76,7 @@ const TABLE: [(u8, Opcode); 21] = {
     ]
 };
 
-/// The opcode of each value of the low six bits.
+/// Opcode for each value of the low six bits.
 const BY_LOW: [Option<Opcode>; 64] = {
     let mut by_low = [None; 64];
     let mut i = 0;
@@ -119,7 +120,7 @@ impl Position {
 }
 
 impl Opcode {
-    /// The opcode of a segment.
+    /// Returns the opcode of a segment with this body.
     #[inline]
     pub(crate) fn for_body(body: &Body) -> Opcode {
         match body {
@@ -144,7 +145,8 @@ impl Opcode {
         Opcode::Transfer(transfer, position, data.last && has_immediate(data.op))
     }
 
-    /// The byte on the wire. [`Opcode::from_byte`] is its inverse, from a table made of [`TABLE`]; a test compares.
+    /// Returns the byte on the wire. Its inverse is [`Opcode::from_byte`], which reads a table made of [`TABLE`]; a
+    /// test compares the two.
     #[inline]
     pub(crate) fn to_byte(self) -> u8 {
         let position = |position: Position| match position {
@@ -155,10 +157,10 @@ impl Opcode {
         };
         RANGE
             | match self {
-                // An immediate is one more, where InfiniBand has it: with the last packet or the only one.
+                // As in InfiniBand, the opcode with immediate is one above that of the last or only packet.
                 Opcode::Transfer(Transfer::Send, at, imm) => position(at) + u8::from(imm),
                 Opcode::Transfer(Transfer::Write, at, imm) => 0x06 + position(at) + u8::from(imm),
-                // Without an immediate there is no gap between last and only.
+                // READ responses have no immediate, so `Only` directly follows `Last`.
                 Opcode::Transfer(Transfer::ReadResponse, at, _) => {
                     0x0d + position(at) - u8::from(at == Position::Only)
                 }
@@ -221,15 +223,15 @@ impl Opcode {
     }
 }
 
-/// Whether messages of this kind carry an immediate.
+/// Returns true if messages of this kind carry an immediate.
 pub(crate) fn has_immediate(op: Operation) -> bool {
     matches!(op, Operation::SendImm | Operation::WriteImm)
 }
 
-/// AETH syndrome of a positive acknowledgement: no credits are advertised.
+/// AETH syndrome of a positive acknowledgement that advertises no credits.
 pub(crate) const SYNDROME_ACK: u8 = 0x1f;
 
-/// AETH syndromes of refusals. RNR and the 0x6? codes are InfiniBand's; 0x7? are ours, from its reserved codes.
+/// AETH syndromes of refusals. RNR and 0x60 to 0x62 are InfiniBand's; 0x70 to 0x72 are ours, from its reserved codes.
 const SYNDROMES: [(u8, NackReason); 7] = [
     (0x20, NackReason::ReceiverNotReady),
     (0x60, NackReason::Sequence),

@@ -1,4 +1,4 @@
-//! Checks of everything around the extension header: IPv4, UDP, BTH, lengths and CRC.
+//! Checks of the headers and trailers around the extension header: IPv4, UDP, BTH, lengths and CRC.
 
 use super::checksum::{icrc, ipv4_checksum, udp_residue};
 use super::error::ParseError;
@@ -9,7 +9,7 @@ use super::layout::{
 use super::opcode::{Opcode, SYNDROME_ACK, nack_reason};
 use super::read::{array, take, u16_at, zero};
 
-/// The IPv4 packet at the start of `frame`, cut to its total length, which leaves room for UDP, BTH and ICRC.
+/// Returns the IPv4 packet at the start of `frame`, cut to its total length. It has room for UDP, BTH and ICRC.
 pub(super) fn ipv4(frame: &[u8]) -> Result<&[u8], ParseError> {
     let header = take(frame, IPV4_LEN, "IPv4 header")?;
     if header[0] >> 4 != 4 {
@@ -25,7 +25,7 @@ pub(super) fn ipv4(frame: &[u8]) -> Result<&[u8], ParseError> {
         copy[10..12].fill(0);
         return Err(ParseError::IpChecksum { found, computed: ipv4_checksum(&copy) });
     }
-    // Any bit but Don't Fragment: reserved, More Fragments, fragment offset.
+    // Every bit except Don't Fragment: reserved, More Fragments, fragment offset.
     let fragment = u16_at(header, 6);
     if fragment & 0xbfff != 0 {
         return Err(ParseError::IpFragment(fragment));
@@ -39,7 +39,7 @@ pub(super) fn ipv4(frame: &[u8]) -> Result<&[u8], ParseError> {
     Ok(packet)
 }
 
-/// BTH to ICRC.
+/// Checks the UDP header. Returns the bytes from BTH to ICRC.
 pub(super) fn udp_payload<'a>(ip_header: &[u8], udp: &'a [u8]) -> Result<&'a [u8], ParseError> {
     let port = u16_at(udp, 2);
     if port != ROCE_PORT {
@@ -62,7 +62,8 @@ pub(super) fn check_icrc(ip: &[u8], roce: &[u8]) -> Result<(), ParseError> {
     if found == computed { Ok(()) } else { Err(ParseError::Icrc { found, computed }) }
 }
 
-/// Checks the BTH; returns opcode, length of all headers, and where the payload ends. `roce` is BTH to padding.
+/// Checks the BTH of `roce`, which reaches from BTH to padding. Returns the opcode, the length of all headers, and
+/// the offset of the end of the payload.
 #[inline(always)]
 pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), ParseError> {
     let version = roce[bth::FLAGS] & 0x0f;
@@ -96,7 +97,7 @@ pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), Par
     let pad = (roce[bth::FLAGS] >> 4) & 3;
     let rest = &roce[headers_len..];
     let wrong_length = |expected| ParseError::BodyLength { opcode: opcode.name(), len: rest.len(), expected };
-    // All headers but the EETH fill words of four bytes.
+    // All headers but the EETH have a multiple of 4 bytes.
     if !roce.len().is_multiple_of(4) {
         return Err(wrong_length("what fills words of 4 bytes"));
     }

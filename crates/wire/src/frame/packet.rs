@@ -1,4 +1,4 @@
-//! A whole frame: what the UDP datagram in it says is [`Datagram`]'s affair.
+//! Frames with their outer headers. [`Datagram`] interprets the UDP payload.
 
 use super::datagram::Datagram;
 use super::error::ParseError;
@@ -9,10 +9,10 @@ use super::route::{Ecn, EthernetRoute, Route};
 use core::net::Ipv4Addr;
 use core::ops::Deref;
 
-/// A frame that holds a packet of ours: every length, checksum and field has been checked.
+/// A frame that holds a packet of our format. Every length, checksum and field has been checked.
 ///
-/// A receiver looks up the queue pair by [`dst_qp`](Datagram::dst_qp), asks it what PSN it is near, and has the value
-/// with [`segment`](Datagram::segment), which cannot fail.
+/// A receiver looks up the queue pair by [`dst_qp`](Datagram::dst_qp), asks it for a PSN near those in the packet,
+/// and gets the value from [`segment`](Datagram::segment), which cannot fail.
 ///
 /// ```
 /// # use pathweave_wire::*; use pathweave_units::*;
@@ -78,7 +78,7 @@ impl<'a> Packet<'a> {
         Ok(Packet { route, datagram: Datagram::parse(&roce[..roce.len() - ICRC_LEN])? })
     }
 
-    /// Addresses, entropy, and whether a switch marked the packet ([`Ecn::Experienced`]).
+    /// Addresses, entropy port and ECN codepoint. [`Ecn::Experienced`]: a switch marked the packet.
     pub fn route(&self) -> &Route {
         &self.route
     }

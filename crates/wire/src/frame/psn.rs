@@ -1,24 +1,24 @@
-//! Packet sequence numbers: 64 bits inside, 24 bits on the wire.
+//! Packet sequence numbers: 64 bits in memory, 24 bits on the wire.
 
 /// Bits of a PSN in the base transport header.
 pub const PSN_BITS: u32 = 24;
 
 const SPACE: u64 = 1 << PSN_BITS;
 
-/// The 24 bits of `psn` that travel.
+/// Returns the 24 bits of `psn` that the wire carries.
 pub const fn wire_psn(psn: u64) -> u32 {
     (psn & (SPACE - 1)) as u32
 }
 
-/// The 64-bit PSN whose low 24 bits are `wire` and which is nearest to `near`.
+/// Returns the 64-bit PSN nearest to `near` whose low 24 bits are `wire`.
 ///
-/// Exact whenever `near - 2^23 <= psn < near + 2^23`, that is as long as fewer than 8,388,608 packets of a queue
-/// pair are in flight or unaccounted for. `near` is what the receiver of the number knows: its next expected PSN
-/// for data, its first unacknowledged PSN for answers. PSNs below zero do not exist: near the start of a queue
-/// pair a number that would lie before 0 is taken for one cycle later. Bits of `wire` above the 24th are ignored.
+/// Exact if `near - 2^23 <= psn < near + 2^23`, that is, as long as fewer than 8,388,608 packets of a queue pair are
+/// in flight or unaccounted for. The receiver of the number supplies `near`: its next expected PSN for data, its
+/// first unacknowledged PSN for answers. No PSN is below zero: near the start of a queue pair, a number that would
+/// lie before 0 is read as one cycle later. Bits of `wire` above the 24th are ignored.
 pub const fn extend_psn(wire: u32, near: u64) -> u64 {
     let wire = wire as u64 & (SPACE - 1);
-    // How far behind the end of the window around `near`, modulo the cycle.
+    // Distance from the start of the window around `near`, modulo the cycle.
     let window_start = near.saturating_sub(SPACE / 2);
     let ahead = wire.wrapping_sub(window_start) & (SPACE - 1);
     window_start.wrapping_add(ahead)

@@ -1,4 +1,4 @@
-//! Reading fields out of bytes whose length is known.
+//! Reads fields from bytes whose length has been checked.
 
 use super::error::ParseError;
 use pathweave_units::Time;
@@ -13,7 +13,7 @@ pub(super) fn take<'a>(bytes: &'a [u8], needed: usize, layer: &'static str) -> R
     bytes.get(..needed).ok_or(ParseError::Truncated { layer, needed, available: bytes.len() })
 }
 
-// The readers below index within lengths that `take` has established.
+// The functions below index within lengths that `take` has checked.
 
 #[inline]
 pub(super) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

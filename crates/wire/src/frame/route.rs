@@ -1,25 +1,25 @@
-//! What a frame needs besides the segment: addresses and the fields of the IP header.
+//! Values that a frame needs besides the segment: addresses and the fields of the IP header.
 
 use core::net::Ipv4Addr;
 use pathweave_units::{PathId, QpNum, mix64};
 
-/// Congestion notification codepoint (RFC 3168): the two low bits of the type of service.
+/// Explicit congestion notification codepoint (RFC 3168): the two low bits of the type of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Ecn {
-    /// Not ECN-capable: a congested switch drops it.
+    /// Not ECN-capable: a congested switch drops the packet.
     NotCapable = 0,
-    /// ECN-capable, codepoint 1.
+    /// ECN-capable, ECT(1).
     Capable1 = 1,
-    /// ECN-capable, codepoint 0: what senders use.
+    /// ECN-capable, ECT(0), the default: the codepoint that senders use.
     #[default]
     Capable0 = 2,
-    /// Congestion experienced: a switch marked it.
+    /// Congestion experienced: a switch marked the packet.
     Experienced = 3,
 }
 
 impl Ecn {
-    /// From the two low bits; the others are ignored.
+    /// Decodes the two low bits; the others are ignored.
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 3 {
             0 => Ecn::NotCapable,
@@ -42,25 +42,25 @@ pub struct EthernetRoute {
 /// Addresses and IP fields of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Ethernet addresses, or `None` where frames start with the IPv4 header.
+    /// Ethernet addresses, or `None` if frames start with the IPv4 header.
     pub ethernet: Option<EthernetRoute>,
     /// Source address.
     pub src_ip: Ipv4Addr,
     /// Destination address.
     pub dst_ip: Ipv4Addr,
-    /// UDP source port: the entropy equal-cost routing hashes. See [`entropy_port`].
+    /// UDP source port: the entropy that equal-cost routing hashes. See [`entropy_port`].
     pub src_port: u16,
     /// Differentiated services codepoint, 0 to 63.
     pub dscp: u8,
-    /// Congestion notification codepoint.
+    /// Explicit congestion notification codepoint.
     pub ecn: Ecn,
     /// Time to live.
     pub ttl: u8,
 }
 
-/// UDP source port for a path of a queue pair: within RoCEv2's range of 0xc000 to 0xffff (annex A17.3.1), starting
-/// at a point that depends on both queue pairs. The paths of one queue pair have different ports as long as
-/// there are at most 16,384.
+/// Returns the UDP source port for a path of a queue pair, within RoCEv2's range of 0xc000 to 0xffff (annex A17.3.1).
+/// Ports start at a point that depends on both queue pairs. Up to 16,384 paths of one queue pair have different
+/// ports.
 pub const fn entropy_port(src_qp: QpNum, dst_qp: QpNum, path: PathId) -> u16 {
     let start = mix64((src_qp.0 as u64) << 32 | dst_qp.0 as u64) as u16;
     0xc000 | (start.wrapping_add(path.0) & 0x3fff)

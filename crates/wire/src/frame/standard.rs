@@ -1,5 +1,5 @@
-//! The frame that an adapter of today would send in place of ours: RoCEv2 without the extension header, for programs
-//! that know nothing of it. It says less than ours, so there is no way back to a [`Segment`].
+//! Standard RoCEv2 frames, as an adapter on the market would send them: without the extension header, for programs
+//! that do not know it. They carry less than our frames, so they cannot be turned back into a [`Segment`].
 
 use super::checksum::icrc;
 use super::emit::{check, emit_ip_udp, payload_len};
@@ -17,15 +17,17 @@ use crate::segment::{Body, Data, NackReason, Operation, Segment};
 /// Congestion notification packet (annex A17.9.3).
 const CNP_OPCODE: u8 = 0x81;
 const CNP_RESERVED_LEN: usize = 16;
-/// InfiniBand's reliable-connection opcodes are the low six bits of ours.
+/// Mask of InfiniBand's reliable-connection opcodes, which are the low six bits of ours.
 const RELIABLE_CONNECTION: u8 = 0x3f;
 
-/// Writes `segment` as a standard RoCEv2 frame at the start of `out`, with a payload of zeros; returns its length, or
-/// `None` for what RoCEv2 has no packet for (probes, notices, datagrams). `message_bytes` is the length of a WRITE, which
-/// its first packet tells. Acknowledgements tell what is cumulative; their message number is 0.
+/// Writes `segment` as a standard RoCEv2 frame at the start of `out`, with a payload of zeros. Returns its length, or
+/// `None` for packets that RoCEv2 does not have (probes, notices, datagrams).
+///
+/// `message_bytes` is the length of a WRITE, which its first packet carries. Acknowledgements carry the cumulative
+/// PSN, and 0 as message number.
 ///
 /// # Errors
-/// When the buffer is too small, or a number does not fit its field.
+/// If the buffer is too small, or a number does not fit its field.
 pub fn emit_standard(
     segment: &Segment,
     message_bytes: u32,
@@ -57,7 +59,7 @@ pub fn emit_standard(
     Ok(Some(needed))
 }
 
-/// Bytes between BTH and payload; `None` for what has no standard form.
+/// Bytes between BTH and payload, or `None` if the packet has no standard form.
 fn extended_len(body: &Body) -> Option<usize> {
     match body {
         Body::Data(data) => {
@@ -106,7 +108,7 @@ fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
             let mut at = 0;
             if has_reth(data) {
                 let length = match data.op {
-                    // A READ of nothing is told by its offset.
+                    // A READ of 0 bytes has a nonzero offset.
                     Operation::ReadRequest => data.imm.wrapping_add(u32::from(data.offset == 0)),
                     _ => message_bytes,
                 };
@@ -125,7 +127,7 @@ fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
         }
         Body::Ack(_) => rest[0] = SYNDROME_ACK,
         Body::Nack(nack) => {
-            // Those of packets beyond the window or trimmed are ours, which others do not know.
+            // The syndromes of these two reasons are our own, which other programs do not know.
             let known = match nack.reason {
                 NackReason::BeyondWindow | NackReason::Trimmed(_) => NackReason::Sequence,
                 reason => reason,
@@ -164,7 +166,7 @@ mod tests {
             Segment { dst_qp: QpNum(0x0a_0b0c), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
         let mut out = [0xee; 9_200];
         let len = emit_standard(&segment, message_bytes, &ROUTE, &mut out).unwrap().unwrap();
-        // What the simulator counts, less preamble, gap and FCS.
+        // Bytes that the simulator counts, without preamble, gap and FCS.
         let counted = Framing::Rocev2.wire_bytes(&segment) as usize - 24;
         assert_eq!(len.max(60), counted);
         out[..len].to_vec()

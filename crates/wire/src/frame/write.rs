@@ -1,4 +1,4 @@
-//! Writing fields into bytes whose length is known.
+//! Writes fields into bytes whose length has been checked.
 
 pub(super) fn put<const N: usize>(out: &mut [u8], at: usize, bytes: [u8; N]) {
     out[at..at + N].copy_from_slice(&bytes);

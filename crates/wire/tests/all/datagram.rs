@@ -1,4 +1,4 @@
-//! What a program behind a socket sees is the same as what lies between the UDP header and the ICRC of a frame.
+//! The datagram that a program behind a socket sees equals the bytes between the UDP header and the ICRC of a frame.
 
 use crate::common::{frame, plain_route, segment};
 use pathweave_wire::{Datagram, DatagramLayout, EmitError, datagram_crc, emit_datagram_header, layout};

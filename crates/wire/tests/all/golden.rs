@@ -12,7 +12,7 @@ fn bytes(lines: &[&str]) -> Vec<u8> {
     digits.split(' ').map(|byte| u8::from_str_radix(byte, 16).expect("two hexadecimal digits")).collect()
 }
 
-/// `segment` becomes `lines` and comes back.
+/// Checks that `segment` becomes `lines`, and that they parse back to it.
 fn check(segment: &Segment, route: &Route, payload: &[u8], near: u64, lines: &[&str]) {
     let golden = bytes(lines);
     let mut out = [0; 256];
@@ -107,7 +107,7 @@ fn last_packet_of_a_write_where_receivers_grant_credit() {
         &[1, 2, 3, 4, 5],
         0x12_3400_0000,
         &[
-            // As the one above, 4 bytes longer.
+            // The frame above with 4 more bytes.
             "45 6a 00 6c 00 00 40 00 40 11 1f 0a 0a 01 02 03 0a 04 05 06",
             "c1 23 12 b7 00 58 00 00",
             "c9 30 ff ff 00 00 0a bc 80 34 56 78",
@@ -149,7 +149,7 @@ fn credit_granted_and_asked_for() {
             "ff ff 12 b7 00 24 00 00",
             "d3 00 ff ff 00 00 0d ef 00 00 00 00",
             "70 02 00 07 00 00 0a bc",
-            // as many as a number can say
+            // The largest number
             "ff ff ff ff",
             "aa f1 4f fe",
         ],
@@ -322,7 +322,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
             "db 00 ff ff 00 00 0d ef 00 00 02 03",
             // RDETH
             "00 00 00 00",
-            // as a DETH: magic, version 2, path 2, retransmission, source QP
+            // Layout of a DETH: magic, version 2, path 2, retransmission, source QP
             "70 02 00 02 01 00 0a bc",
             // EETH: type, message 0x1234, 3 bytes, offset 8174
             "80 12 34 00 03 00 00 1f ee",
@@ -332,7 +332,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
     );
 }
 
-/// Addresses of the frames below, and the lines of a frame behind IPv4 and UDP headers.
+/// Checks a frame with the addresses used below. `lines` are the bytes behind the IPv4 and UDP headers.
 fn check_answer(body: Body, near: u64, lines: &[&str]) {
     let segment =
         Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), pull_target: None, body };

@@ -1,4 +1,5 @@
-//! Bytes that are not ours: cut, flipped, forged, random. Never a panic, never a wrong segment.
+//! Bytes that are not frames of our format: cut, flipped, forged or random. They never cause a panic or a wrong
+//! segment.
 
 use crate::common::{frame, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
@@ -22,7 +23,8 @@ proptest! {
         }
     }
 
-    /// The ICRC finds every flip but those in fields that routers may change, and these say nothing of the segment.
+    /// The ICRC detects every flipped bit except those in fields that routers may change. The segment does not depend
+    /// on these.
     #[test]
     fn no_flipped_bit_changes_the_segment((segment, near) in segment()) {
         let mut frame = frame(&segment, &plain_route());
@@ -48,8 +50,7 @@ proptest! {
         let _ = Packet::parse_ipv4(&bytes);
     }
 
-    /// Any change of what follows UDP, with the CRC made right again: an error, or a segment that emits to the
-    /// same bytes.
+    /// A change of bytes behind UDP, with a corrected CRC, gives an error or a segment that emits to the same bytes.
     #[test]
     fn forged_packets_are_refused_or_faithful(
         (segment, near) in segment(),
@@ -80,7 +81,7 @@ proptest! {
     }
 }
 
-/// Sets the ICRC of an IPv4 packet, written again from docs/wire.md.
+/// Sets the ICRC of an IPv4 packet. An independent implementation from docs/wire.md.
 fn seal(packet: &mut [u8]) {
     let end = packet.len() - 4;
     let mut covered = vec![0xff; 8];
@@ -92,7 +93,7 @@ fn seal(packet: &mut [u8]) {
     packet[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The error of a WRITE of 8 bytes at offset 16 after `change`, with CRCs made right again.
+/// Returns the error for a WRITE of 8 bytes at offset 16 after `change`, with corrected CRCs.
 fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
     let data = Data {
         psn: 1,
@@ -157,7 +158,7 @@ fn errors_name_field_and_value() {
     assert_eq!(error_after(|f| f[30] = 0x7f), E::PartitionKey(0x7fff));
     assert_eq!(error_after(|f| f[29] = 0x10), E::Reserved { field: "padding", value: 7 });
     assert_eq!(error_after(|f| f[28] = 0xc6), E::Position { offset: 16, position: "First" });
-    // Bytes 16 to 23: not the last ones of 100, and within.
+    // Bytes 16 to 23 of 100: a middle packet.
     let (offset, len) = (16, 8);
     assert_eq!(error_after(|f| f[55] = 23), E::DmaLength { dma: 23, offset, len, position: "Middle" });
     assert_eq!(error_after(|f| f[28] = 0xc8), E::DmaLength { dma: 99, offset, len, position: "Last" });
@@ -176,7 +177,7 @@ fn errors_name_field_and_value() {
     assert_eq!(error_after(|f| f[56] = 0x71), E::Magic(0x71));
     assert_eq!(error_after(|f| f[57] = 1), E::Version(1));
     assert_eq!(error_after(|f| f[60] = 0x84), E::Flags { flags: 0x84, allowed: 0x23 });
-    // The first bytes of the payload are then the pull target, whose highest bit is not 1.
+    // The first bytes of the payload are then read as the pull target, whose highest bit is 0.
     assert_eq!(error_after(|f| f[60] = 0x20), E::CreditNumber(0x0001_0203));
     assert_eq!(error_after(|f| f[68..72].fill(0xff)), E::OffsetOverflow { offset: u32::MAX, len: 8 });
     // RDETH at 40, common part at 44, EETH at 52, payload at 61.
@@ -277,7 +278,7 @@ fn a_marked_packet_is_still_intact() {
         Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
     let route = pathweave_wire::Route { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
     let mut frame = frame(&segment, &route);
-    // What a switch does: set both bits, count the hop, and adjust the header checksum (RFC 1624).
+    // Operation of a switch: set both ECN bits, decrement the TTL, and adjust the header checksum (RFC 1624).
     frame[1] |= 3;
     frame[8] -= 1;
     let sum = u16::from_be_bytes([frame[10], frame[11]]) - 1 + 0x100;

@@ -1,4 +1,4 @@
-//! The tests of this crate as one program: it is linked once.
+//! All integration tests of this crate in one program, so that it is linked once.
 
 mod common;
 mod datagram;

@@ -1,4 +1,4 @@
-//! What is emitted is parsed back: exactly, up to what a frame does not carry.
+//! Emitted frames parse back to the same segment, except for values that a frame does not carry.
 
 use crate::common::{frame, payload, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
@@ -58,7 +58,7 @@ fn try_emit(dst_qp: u32, body: Body, payload: &[u8], room: usize) -> Result<usiz
         Segment { dst_qp: QpNum(dst_qp), src_qp: QpNum(0), path: PathId(0), pull_target: None, body };
     let result = emit(&segment, &plain_route(), payload, &mut vec![0; room]);
     if result.is_ok() {
-        // Whatever is emitted can be parsed.
+        // Every frame that was emitted can be parsed.
         let mut out = vec![0; room];
         let len = emit(&segment, &plain_route(), payload, &mut out)?;
         assert_eq!(Packet::parse_ipv4(&out[..len]).expect("our own frame").segment(0), segment.as_carried());
@@ -88,7 +88,7 @@ fn what_does_not_fit_is_refused() {
         too_large(try_emit(0, Body::Data(write(u32::MAX, 2)), &[1, 2], 2048)),
         ("end of the packet in its message", (1 << 32) + 1, 1 << 32)
     );
-    // A packet before the last is not the end of what it says the message has.
+    // A packet before the last must end before the length of the message.
     let of = |bytes: u64| Body::Data(Data { last: false, imm: (bytes - 1) as u32, ..write(16, 2) });
     assert!(try_emit(0, of(19), &[1, 2], 2048).is_ok() && try_emit(0, of(1 << 32), &[1, 2], 2048).is_ok());
     assert_eq!(too_large(try_emit(0, of(18), &[1, 2], 2048)), ("end of the packet in its message", 18, 17));

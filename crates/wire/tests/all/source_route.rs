@@ -1,4 +1,4 @@
-//! The source-route header: by hand, through a network of switches, and against any bytes.
+//! The source-route header: bytes written by hand, forwarding through switches, and random bytes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +23,7 @@ fn headers_by_hand() {
         [17, 0x11, 3, 3, 0, 2, 0x56, 0, 10, 0, 0, 1, 10, 0, 2, 255, 192, 168, 1, 7],
         "20 bytes with three anchors"
     );
-    // Three ports fill one and a half words.
+    // Three ports take 6 bytes, padded to 8.
     assert_eq!(
         emitted(7, Waypoints::Hops(&[1, 0x1234, 65_535])),
         [17, 0x12, 3, 3, 0, 0, 0, 7, 0, 1, 0x12, 0x34, 0xff, 0xff, 0, 0]
@@ -38,7 +38,7 @@ fn headers_by_hand() {
 #[test]
 fn hops_that_were_taken_are_the_way_back() {
     let mut bytes = emitted(5, Waypoints::Hops(&[12, 31, 20]));
-    // Switches with the ports the packet comes in by, and the ports it should leave by.
+    // Ingress and egress port at each switch.
     for (ingress, egress) in [(10, 12), (30, 31), (22, 20)] {
         assert_eq!(pass_waypoint(&mut bytes, ingress), Ok(Some(Waypoint::Hop(egress))));
     }

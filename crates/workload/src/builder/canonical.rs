@@ -1,4 +1,4 @@
-//! Puts declared tasks in an order that does not depend on the order of declaration.
+//! Canonical order of tasks, independent of the order of declaration.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use crate::error::GraphError;
 use crate::graph::{Compute, CoreId, GroupId, JobId, Message, MessageGraph, OWN, TaskId};
 
 impl GraphBuilder {
-    /// Validates and orders.
+    /// Validates the declarations and makes the graph, in canonical order.
     ///
-    /// The order of tasks is by start, then depth (longest chain of predecessors), then all other fields. What is
-    /// still equal keeps the order of declaration: a generator declares in an order of its own that follows
-    /// from its configuration, and lists of flows are sorted by content before. Connections of
-    /// [`Stream::Own`] are numbered in this order for each pair of hosts, so that further flows elsewhere do
-    /// not change them.
+    /// The order of tasks is by start, then depth (longest chain of predecessors), then all other fields.
+    /// Tasks that are still equal keep the order of declaration. That order is deterministic: a generator's
+    /// order follows from its configuration, and lists of flows are sorted by content before. Connections of
+    /// [`Stream::Own`] are numbered in canonical order for each pair of hosts, so further flows between other
+    /// hosts do not change them.
     ///
     /// [`Stream::Own`]: crate::Stream::Own
     pub fn finish(mut self) -> Result<MessageGraph, GraphError> {
@@ -85,7 +85,7 @@ impl GraphBuilder {
         })
     }
 
-    /// Sorts groups and jobs by name, so that the order of workloads in a scenario does not show.
+    /// Sorts groups and jobs by name, so that the order of workloads in a scenario has no effect.
     fn order_names(&mut self) {
         let group_of = sort_with_map(&mut self.groups);
         for job in &mut self.jobs {
@@ -104,7 +104,7 @@ impl GraphBuilder {
         self.computes.iter_mut().for_each(|c| rename(&mut c.job));
     }
 
-    /// A delay of a task without predecessors belongs to its start.
+    /// Adds the delay of each task without predecessors to its start.
     fn fold_delays_of_roots(&mut self, edges: &Edges, delays: &mut [Duration]) -> Result<(), GraphError> {
         let split = self.messages.len();
         for (i, delay) in delays.iter_mut().enumerate() {
@@ -121,7 +121,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The longest chain of predecessors of each task. Empty if there are no edges.
+    /// Returns the length of each task's longest chain of predecessors. Empty if there are no edges.
     fn depths(&self, edges: &Edges) -> Result<Vec<u32>, GraphError> {
         let mut waiting = edges.predecessors().to_vec();
         let mut depths = vec![0u32; waiting.len()];
@@ -140,9 +140,9 @@ impl GraphBuilder {
         if done == waiting.len() { Ok(depths) } else { Err(self.describe_cycle(edges, &waiting)) }
     }
 
-    /// Names a cycle among the tasks that never became free.
+    /// Describes a cycle among the tasks that still have unfinished predecessors.
     fn describe_cycle(&self, edges: &Edges, waiting: &[u32]) -> GraphError {
-        // Each of them has a predecessor among them, so walking backwards must come round.
+        // Each of these tasks has a predecessor among them, so a walk backwards reaches a task twice.
         let mut predecessor: HashMap<u32, u32> = HashMap::new();
         for (from, to) in edges.pairs() {
             if waiting[from.index()] > 0 && waiting[to.index()] > 0 {
@@ -191,7 +191,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Old indices of messages and of computations in canonical order.
+    /// Returns the old indices of messages and of computations, in canonical order.
     fn order(&self, depths: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let depth = |i: usize| depths.get(i).copied().unwrap_or(0);
         let messages = sorted_indices(
@@ -214,8 +214,9 @@ impl GraphBuilder {
     }
 }
 
-/// Indices in the order of what decides most often, given for each, then of the rest of their keys, then of themselves. Only the
-/// rest is looked up: in a large graph that is a cache miss each time.
+/// Returns indices sorted by the key of `first`, then by `rest`, then by index. `first` holds the fields that
+/// decide most often. `rest` is evaluated only on a tie, because each evaluation is a cache miss in a large
+/// graph.
 fn sorted_indices<K: Ord>(
     first: impl Iterator<Item = (Time, u32, u32)>,
     rest: impl Fn(usize) -> K,
@@ -227,10 +228,11 @@ fn sorted_indices<K: Ord>(
     keys.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Puts items in the order of their old indices, in place: a second copy of a large graph may be more than there is room for.
+/// Permutes `items` in place: `order` holds the old index of each new position. A second copy of a large
+/// graph may not fit into memory.
 pub(super) fn arrange<T: Copy>(items: &mut [T], mut order: Vec<u32>) {
     for start in 0..items.len() {
-        // Follows the cycle of this place; places that are right name themselves.
+        // Follows the cycle that begins at this position. Positions already done hold their own index.
         let first = items[start];
         let mut at = start;
         loop {
@@ -245,7 +247,7 @@ pub(super) fn arrange<T: Copy>(items: &mut [T], mut order: Vec<u32>) {
     }
 }
 
-/// Sorts and returns the new index of each old one.
+/// Sorts `items` and returns the new index of each old one.
 fn sort_with_map<T: Ord>(items: &mut Vec<T>) -> Vec<u32> {
     let mut numbered: Vec<(T, u32)> = std::mem::take(items).into_iter().zip(0..).collect();
     numbered.sort();
@@ -258,7 +260,7 @@ fn sort_with_map<T: Ord>(items: &mut Vec<T>) -> Vec<u32> {
 }
 
 fn number_own_streams(messages: &mut [Message]) {
-    // Only looked up, never iterated: its order cannot leak.
+    // The map is only looked up, never iterated, so its order has no effect.
     let mut next = foldhash::HashMap::<(HostId, HostId, GroupId), u32>::default();
     for message in messages.iter_mut().filter(|m| m.stream == OWN) {
         let n = next.entry((message.src, message.dst, message.group)).or_insert(0);
@@ -267,7 +269,7 @@ fn number_own_streams(messages: &mut [Message]) {
     }
 }
 
-/// Numbers cores in the order in which computations name them. Returns how many are named.
+/// Renumbers cores in the order in which computations use them. Returns the number of cores in use.
 fn number_cores(computes: &mut [Compute], declared: u32) -> u32 {
     let mut number: Vec<Option<u32>> = vec![None; declared as usize];
     let mut next = 0;

@@ -1,33 +1,34 @@
-//! Which label each declared task has.
+//! Labels of declared tasks.
 
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 use crate::graph::{Label, Labels};
 
-/// Labels that a graph tells apart.
+/// Largest number of labels that a graph distinguishes.
 const MOST: usize = 1 << 22;
 
-/// Labels as tasks are declared. What no label is set for takes no memory.
+/// Labels recorded while tasks are declared. Tasks without a label take no memory while no label is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labelling {
-    /// In the order in which they came. Sorted before it shows.
+    /// All labels, in the order of first use. `finish` sorts them.
     known: IndexSet<Label, RandomState>,
-    /// What tasks are given now; 0 is none.
+    /// Number of the current label: its index in `known` plus 1, or 0 for none.
     now: u32,
-    /// Of messages and of computations, in the order of declaration; shorter than these where the last have none.
+    /// Label numbers of messages, in the order of declaration. Shorter than the list of messages if the last
+    /// ones have no label; likewise `of_computes`.
     of_messages: Vec<u32>,
     of_computes: Vec<u32>,
 }
 
 impl Labelling {
-    /// From now on tasks have this label.
+    /// Sets the label of the tasks declared from now on.
     pub(super) fn set(&mut self, label: Option<Label>) {
         let Some(label) = label else {
             self.now = 0;
             return;
         };
-        // Its place among those that are known, and one.
+        // The number is the index among the known labels, plus 1.
         let number = if self.known.len() < MOST {
             Some(self.known.insert_full(label).0)
         } else {
@@ -36,7 +37,8 @@ impl Labelling {
         self.now = number.map_or(0, |place| place as u32 + 1);
     }
 
-    /// The next task is declared, after `before` of its kind.
+    /// Records the label of a task that is declared now. `before` is the number of tasks of its kind declared
+    /// earlier.
     pub(super) fn declare(&mut self, is_compute: bool, before: usize) {
         if self.now == 0 {
             return;
@@ -46,7 +48,7 @@ impl Labelling {
         list.push(self.now);
     }
 
-    /// The labels of tasks in their final order, given the old index of each.
+    /// Returns the labels of tasks in their final order, given the old index of each.
     pub(super) fn finish(self, messages: &[u32], computes: &[u32]) -> Labels {
         if self.known.is_empty() {
             return Labels::default();
@@ -86,12 +88,12 @@ mod tests {
         labelling.declare(false, 2);
         labelling.set(label("all-reduce", Some(0)));
         labelling.declare(true, 0);
-        // The same again is no other label.
+        // The same label a second time makes no new label.
         labelling.set(label("send", None));
         labelling.declare(false, 3);
         labelling.set(None);
         labelling.declare(true, 1);
-        // Messages come in the order 3, 2, 0, 1; then both computations.
+        // The final order of messages is 3, 2, 0, 1, followed by both computations.
         let labels = labelling.finish(&[3, 2, 0, 1], &[0, 1]);
         let all = [label("all-reduce", Some(0)), label("all-reduce", Some(1)), label("send", None)];
         assert_eq!(labels.all, all.map(|label| label.unwrap()));

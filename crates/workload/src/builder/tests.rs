@@ -17,7 +17,7 @@ fn message(src: u32, dst: u32, size: u64, group: GroupId) -> NewMessage {
     }
 }
 
-/// A message costs what the documentation says.
+/// A message has the size that the documentation states.
 #[test]
 fn size_of_a_message() {
     assert_eq!(size_of::<Message>(), 40);
@@ -88,7 +88,7 @@ fn own_connections_are_numbered_by_pair() {
     assert_eq!(streams, [0, 1, 0, 0]);
 }
 
-/// A task of a random graph: all that can be declared about it, and earlier tasks it waits for.
+/// A task of a random graph: all that can be declared about it, and the earlier tasks it waits for.
 #[derive(Clone, Debug)]
 struct Spec {
     is_compute: bool,
@@ -198,6 +198,6 @@ fn a_task_may_need_some_of_what_it_waits_for() {
     assert_eq!((graph.predecessors(next), graph.needs(next)), (3, 2));
     let mut ends = Vec::new();
     crate::bounds::replay(&graph, |_| Duration::ZERO, |_, _, end| ends.push(end));
-    // Behind the second of them, at 5 us.
+    // It begins after the second predecessor, at 5 us.
     assert_eq!(ends, [3, 5, 6, 7].map(Time::from_us));
 }

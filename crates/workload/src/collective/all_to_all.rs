@@ -1,14 +1,14 @@
-//! All-to-all: everybody has a block for everybody.
+//! All-to-all: every rank sends a block to every other rank.
 
 use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
 
-/// All blocks at once, as NCCL does it with grouped sends and receives.
+/// Sends all blocks at once, as NCCL does with grouped sends and receives.
 pub(super) fn direct<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
     direct_unless(on, n, |_, _| false)
 }
 
-/// The same where some pairs have nothing to send.
+/// Works as [`direct`], but omits the pairs for which `nothing` returns true.
 pub(crate) fn direct_unless<M: Medium>(
     on: &mut M,
     n: usize,
@@ -25,12 +25,13 @@ pub(crate) fn direct_unless<M: Medium>(
     Ok(())
 }
 
-/// In step s rank i sends to i + s and receives from i - s; the next step begins when both are through.
+/// Rank i sends to i + s and receives from i - s in step s. Its next step begins when both transfers have
+/// ended.
 pub(super) fn pairwise<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
     pairwise_unless(on, n, |_, _| false)
 }
 
-/// The same where some pairs have nothing to send.
+/// Works as [`pairwise`], but omits the pairs for which `nothing` returns true.
 pub(crate) fn pairwise_unless<M: Medium>(
     on: &mut M,
     n: usize,
@@ -54,9 +55,10 @@ pub(crate) fn pairwise_unless<M: Medium>(
     Ok(())
 }
 
-/// In step s rank i sends to i + 2^s all it holds, its own or others', that has that distance still to go: few messages,
-/// each block several times (Bruck et al., "Efficient algorithms for all-to-all communications in multiport
-/// message-passing systems", 1997, section 3).
+/// Bruck's algorithm. In step s, rank i sends to i + 2^s all blocks it holds, its own or others', whose
+/// remaining distance has bit s set. There are few messages, but each block crosses the network several times
+/// (Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
+/// 1997, section 3).
 pub(super) fn bruck<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
     let mut arrived: Arrived<M::Sent> = vec![Vec::new(); n];
     for step in 0..usize::BITS - (n - 1).leading_zeros() {

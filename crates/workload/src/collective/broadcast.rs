@@ -1,15 +1,16 @@
-//! One to all, and all to one.
+//! Broadcasts and reductions.
 
 use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
 
-/// Along a chain, chunk by chunk, as NCCL broadcasts around its rings: rank 0 sends `chunks` blocks to rank 1, that to
-/// rank 2, and so on.
+/// Broadcast along a chain, chunk by chunk, as NCCL broadcasts around its rings: rank 0 sends `chunks` blocks
+/// to rank 1, rank 1 to rank 2, and so on.
 pub(super) fn chain_broadcast<M: Medium>(on: &mut M, n: usize, chunks: usize) -> Result<(), WorkloadError> {
     along(on, chunks, (0..n).collect(), false)
 }
 
-/// Rank n - 1 sends `chunks` blocks to the one below, that adds its own, and so on to rank 0.
+/// Reduction along a chain: rank n - 1 sends `chunks` blocks to rank n - 2, which adds its own, and so on to
+/// rank 0.
 pub(super) fn chain_reduce<M: Medium>(on: &mut M, n: usize, chunks: usize) -> Result<(), WorkloadError> {
     along(on, chunks, (0..n).rev().collect(), true)
 }
@@ -28,10 +29,10 @@ fn along<M: Medium>(on: &mut M, chunks: usize, ranks: Vec<usize>, adds: bool) ->
 
 const WHOLE: Blocks = Blocks::Range { first: 0, count: 1 };
 
-/// Down a binomial tree: a rank that has the vector sends it on at distance p/2, p/4, ..., 1 (p the power of two not below n),
-/// one after another.
+/// Broadcast down a binomial tree. A rank that has the vector sends it to the ranks at distance p/2, p/4,
+/// ..., 1, one after another. p is the smallest power of two that is not below n.
 pub(super) fn binomial_broadcast<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
-    // What rank i waits for: the vector, and its send before.
+    // Transfers that rank i waits for: the one that brings the vector, and its previous send.
     let mut after: Arrived<M::Sent> = vec![Vec::new(); n];
     let mut distance = n.next_power_of_two() / 2;
     while distance > 0 {
@@ -47,7 +48,8 @@ pub(super) fn binomial_broadcast<M: Medium>(on: &mut M, n: usize) -> Result<(), 
     Ok(())
 }
 
-/// Up the same tree, to rank 0: at distance 1, 2, ... half of those left hand over what they have added up.
+/// Reduction up the same tree, to rank 0. At distance 1, 2, 4, ..., half of the remaining ranks send their
+/// partial sums to the other half.
 pub(super) fn binomial_reduce<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
     let mut arrived: Arrived<M::Sent> = vec![Vec::new(); n];
     let mut distance = 1;

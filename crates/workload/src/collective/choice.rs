@@ -1,4 +1,4 @@
-//! Which algorithm does which collective of a trace.
+//! Choice of the algorithm for each collective of a trace.
 
 use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -6,29 +6,30 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Operation, Plan};
 use crate::algorithm::Algorithm;
 
-/// How the collectives of a trace are done.
+/// Algorithms of the collectives of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Algorithms {
-    /// All-reduce.
+    /// Algorithm of all-reduces.
     #[serde(default = "ring")]
     pub all_reduce: Algorithm,
-    /// Reduce-scatter. Halving and doubling only where the ranks are a power of two.
+    /// Algorithm of reduce-scatters. `halving-doubling` needs a power of two of ranks.
     #[serde(default = "ring")]
     pub reduce_scatter: Algorithm,
-    /// All-gather, likewise.
+    /// Algorithm of all-gathers. `halving-doubling` needs a power of two of ranks.
     #[serde(default = "ring")]
     pub all_gather: Algorithm,
-    /// All-to-all.
+    /// Algorithm of all-to-alls.
     #[serde(default = "direct")]
     pub all_to_all: Algorithm,
-    /// Broadcast and reduce.
+    /// Algorithm of broadcasts and reductions.
     #[serde(default = "ring")]
     pub broadcast: Algorithm,
-    /// Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX board).
+    /// Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
+    /// of an HGX board).
     #[serde(default = "eight")]
     pub local_size: u32,
-    /// Double binary trees and chains send pieces of at most so many bytes (default 512 KiB, as NCCL).
+    /// Largest piece that double binary trees and chains send, bytes (default 512 KiB, as in NCCL).
     #[serde(default = "chunk")]
     pub chunk: Bytes,
 }
@@ -61,8 +62,8 @@ impl Default for Algorithms {
 }
 
 impl Algorithms {
-    /// The plan of a collective of two ranks or more. What a trace says may be too small to be cut in as many parts as
-    /// there are ranks: then each part has a byte.
+    /// Returns the plan of a collective of two ranks or more. If a trace's size is too small to give each
+    /// rank a part, the plan's size is one byte for each rank.
     pub(crate) fn plan(&self, operation: Operation, ranks: usize, bytes: u64) -> Plan {
         let algorithm = match operation {
             Operation::AllReduce => self.all_reduce,

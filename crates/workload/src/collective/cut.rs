@@ -1,6 +1,6 @@
-//! A vector cut in parts.
+//! Division of a vector into parts.
 
-/// Parts of a vector that differ by a byte at most; the first ones take the bytes that are left over.
+/// A vector divided into parts whose sizes differ by a byte at most. The first parts take the remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) bytes: u64,
@@ -8,12 +8,12 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// Where a part begins.
+    /// Returns the offset of the first byte of a part.
     fn offset(self, part: usize) -> u64 {
         let (part, parts) = (part as u64, self.parts as u64);
         self.bytes / parts * part + part.min(self.bytes % parts)
     }
-    /// Bytes of the parts `first .. first + count`.
+    /// Returns the bytes of the parts `first .. first + count`.
     pub(crate) fn bytes(self, first: usize, count: usize) -> u64 {
         self.offset(first + count) - self.offset(first)
     }

@@ -1,4 +1,4 @@
-//! Collectives of which only some ranks are on the graph: each of those stands for all that are alike.
+//! Collectives of which only representative ranks are on the graph.
 
 use pathweave_units::{Bytes, Duration};
 
@@ -8,28 +8,30 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, MAX_MESSAGE_SIZE, Moment};
 use crate::sink::Sink;
 
-/// The graph, as ranks see it of which each is like one with a number that is no higher. A collective that is unchanged by a
-/// rotation of its ranks has the same transfers for all that are alike, so that the k-th of one is the k-th of any other.
+/// The graph as ranks use it if each rank is represented by one with the same or a lower number. A rotation
+/// of the ranks leaves the collective unchanged. So the k-th transfer of a rank corresponds to the k-th
+/// transfer of its representative.
 pub(crate) struct Folded<'s, 'e> {
     pub(crate) out: &'s mut Sink<'e>,
     /// Host of each rank.
     pub(crate) members: &'s [u32],
-    /// By rank, the one that stands for it.
+    /// Representative of each rank.
     pub(crate) alike: &'s [usize],
-    /// What the input of each rank that stands for itself waits for.
+    /// Task that the input of each representative waits for, by rank.
     pub(crate) ready: &'s [Option<Draft>],
     pub(crate) sizes: Sizes<'s>,
-    /// Messages of the same two hosts and label follow each other on one connection.
+    /// Label of the connections. Messages between the same two hosts with the same label share a connection.
     pub(crate) stream: u32,
     pub(crate) job: Option<JobId>,
-    /// By rank, what it has sent, or would have.
+    /// Messages that each rank sends, by rank. Only the entries of representatives are filled.
     sent: Vec<Vec<Draft>>,
     counts: Vec<usize>,
-    /// By rank that stands for itself, all it sends and receives, with when it knows: the collective is through there then.
+    /// All messages that each representative sends and receives, with the moment at which it learns of their
+    /// end. The collective has ended there once all of them have.
     pub(crate) through: Vec<Vec<(Draft, Moment)>>,
 }
 
-/// A transfer as it is seen at its ends.
+/// A transfer and the rank that sends it.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent {
     task: Draft,
@@ -72,7 +74,7 @@ impl<'s, 'e> Folded<'s, 'e> {
             let message =
                 self.out.message(pair, size, Duration::ZERO, Stream::Shared(self.stream), self.job)?;
             for &Sent { task, src: sender } in after {
-                // What a rank waits for it has sent or received.
+                // A rank waits only for transfers that it has sent or received.
                 let moment = if sender == src { Moment::Completion } else { Moment::Delivery };
                 self.out.after_moment(message, task, moment)?;
             }

@@ -1,11 +1,12 @@
-//! Recursive halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
-//! MPICH", 2005, section 4).
+//! Recursive halving and doubling of distances (Thakur, Rabenseifner and Gropp, "Optimization of collective
+//! communication operations in MPICH", 2005, section 4).
 
 use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
 
-/// Reduce-scatter of a power of two of ranks: at distance n/2, n/4, ..., 1 a rank sends its partner the half of its
-/// blocks that the partner keeps. Rank i ends with block i. `arrived` is what has arrived at each.
+/// Reduce-scatter of a power of two of ranks. At distance n/2, n/4, ..., 1, a rank sends its partner the half
+/// of its blocks that the partner keeps. Rank i ends with block i. `arrived` holds the transfers that each
+/// rank has received.
 pub(super) fn reduce_scatter<M: Medium>(
     on: &mut M,
     ranks: usize,
@@ -21,8 +22,8 @@ pub(super) fn reduce_scatter<M: Medium>(
     Ok(())
 }
 
-/// All-gather of a power of two of ranks, rank i beginning with block i: at distance 1, 2, ..., n/2 partners exchange all
-/// they have.
+/// All-gather of a power of two of ranks. Rank i begins with block i. At distance 1, 2, ..., n/2, partners
+/// exchange all blocks they have.
 pub(super) fn all_gather<M: Medium>(
     on: &mut M,
     ranks: usize,
@@ -37,8 +38,8 @@ pub(super) fn all_gather<M: Medium>(
     Ok(())
 }
 
-/// All-reduce of any number of ranks. Those beyond the largest power of two hand their input to a partner first, and get
-/// the result from it last.
+/// All-reduce of any number of ranks. Each rank beyond the largest power of two sends its input to a partner
+/// first, and receives the result from it at the end.
 pub(super) fn all_reduce<M: Medium>(on: &mut M, ranks: usize) -> Result<(), WorkloadError> {
     let power = power_within(ranks);
     let whole = Blocks::Range { first: 0, count: power };
@@ -57,13 +58,13 @@ pub(super) fn all_reduce<M: Medium>(on: &mut M, ranks: usize) -> Result<(), Work
     Ok(())
 }
 
-/// The largest power of two of at most so many ranks.
+/// Returns the largest power of two that is at most `ranks`.
 pub(super) fn power_within(ranks: usize) -> usize {
     1 << ranks.ilog2()
 }
 
-/// Everybody sends to its partner at this distance, after all that has arrived so far: each block sent has something
-/// from every step before.
+/// Lets each rank send to its partner at this distance, after all transfers it has received so far. Each
+/// block sent contains data of every previous step.
 fn exchange<M: Medium>(
     on: &mut M,
     ranks: usize,

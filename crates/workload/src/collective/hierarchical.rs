@@ -1,14 +1,14 @@
-//! All-reduce in two levels: within each server, then between servers, then within each again.
+//! All-reduce in two levels: within each server, between servers, and within each server again.
 
 use super::ring::Ring;
 use super::{Arrived, Medium};
 use crate::error::WorkloadError;
 
-/// All-reduce of `ranks`, of which `local` in a row are near each other, say in one server.
+/// All-reduce of `ranks`, of which each `local` consecutive ones form a server.
 ///
-/// The near ones scatter the sum of their vectors among them around a ring; then those with the same part, one of each
-/// server, add it up around a ring of theirs; then the near ones gather the parts. So only 1/`local` of the vector leaves
-/// a server for each of its ranks.
+/// The ranks of a server reduce-scatter their vectors around a ring. Then ranks that hold the same part, one
+/// of each server, all-reduce it around a ring of their own. Finally the ranks of a server all-gather the
+/// parts. So each rank sends only 1/`local` of the vector out of its server.
 pub(super) fn all_reduce<M: Medium>(on: &mut M, ranks: usize, local: usize) -> Result<(), WorkloadError> {
     let servers = ranks / local;
     let mut arrived: Arrived<M::Sent> = vec![Vec::new(); ranks];

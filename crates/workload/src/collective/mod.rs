@@ -1,8 +1,8 @@
-//! Collectives as messages: who sends which blocks to whom, and what has to have arrived before.
+//! Collectives as transfers: sender, receiver, blocks, and the transfers that must have arrived before.
 //!
-//! An algorithm knows ranks and blocks and nothing else. It puts its transfers on a [`Medium`]: in a run that is the
-//! graph of messages ([`Wires`]), in tests a set of ranks that really move and add up blocks, in any order the
-//! dependencies allow.
+//! An algorithm depends only on ranks and blocks. It declares its transfers on a [`Medium`]. In a run, the
+//! medium is the graph of messages ([`Wires`]). In tests, it is a set of ranks that move and add up real
+//! blocks, in any order that the dependencies allow.
 
 mod all_to_all;
 mod broadcast;
@@ -32,25 +32,25 @@ pub(crate) use wires::{Sizes, Wires};
 
 use crate::error::WorkloadError;
 
-/// The blocks a transfer carries.
+/// Blocks that a transfer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// Blocks `first .. first + count` of a vector.
     Range { first: usize, count: usize },
-    /// What `src` has for `dst`, of an all-to-all.
+    /// The block that `src` has for `dst` in an all-to-all.
     Pair { src: usize, dst: usize },
-    /// What rank `at` passes on in a step of Bruck's all-to-all of `ranks`: everything that has yet to go the distance
-    /// of 2^`step`.
+    /// The blocks that rank `at` forwards in a step of Bruck's all-to-all of `ranks`: all whose remaining
+    /// distance includes 2^`step`.
     Bruck { at: usize, step: u32, ranks: usize },
 }
 
 impl Blocks {
-    /// The pairs (source, destination) of blocks of an all-to-all.
+    /// Returns the (source, destination) pairs of the blocks of an all-to-all.
     pub(crate) fn pairs(self) -> Box<dyn Iterator<Item = (usize, usize)>> {
         match self {
             Blocks::Range { .. } => Box::new(std::iter::empty()),
             Blocks::Pair { src, dst } => Box::new(std::iter::once((src, dst))),
-            // A block to go j ranks in all has gone the lower bits of j when step s comes.
+            // Before step s, a block with total distance j has covered the bits of j below s.
             Blocks::Bruck { at, step, ranks } => {
                 Box::new((1..ranks).filter(move |j| j >> step & 1 == 1).map(move |j| {
                     let gone = j & ((1 << step) - 1);
@@ -68,17 +68,17 @@ pub(crate) struct Transfer {
     pub(crate) src: usize,
     pub(crate) dst: usize,
     pub(crate) blocks: Blocks,
-    /// Whether the sender's own input is in it, so that it has to be known.
+    /// True if the transfer contains the sender's own input, so that it waits for that input.
     pub(crate) own: bool,
 }
 
-/// Where an algorithm puts its transfers.
+/// Target on which an algorithm declares its transfers.
 pub(crate) trait Medium {
-    /// A transfer that others may wait for.
+    /// Handle of a transfer that other transfers may wait for.
     type Sent: Copy;
     /// Declares a transfer that begins once all of `after` has arrived.
     fn send(&mut self, transfer: Transfer, after: &[Self::Sent]) -> Result<Self::Sent, WorkloadError>;
 }
 
-/// For each rank, what has to have arrived there before it goes on.
+/// Transfers that must have arrived at each rank before the rank continues.
 pub(crate) type Arrived<S> = Vec<Vec<S>>;

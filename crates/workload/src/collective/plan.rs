@@ -1,4 +1,4 @@
-//! Which collective, by which algorithm, over how much.
+//! Plan of a collective: operation, algorithm, ranks and size.
 
 use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,28 @@ use crate::error::WorkloadError;
 use crate::graph::{Measure, Parallelism};
 use crate::sink::Steps;
 
-/// What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
+/// Operation of a collective, named as in NCCL. Sizes are defined as in nccl-tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// Everybody ends with the sum of everybody's vector; the size is that of the vector.
+    /// Every rank ends with the sum of all vectors. The size is that of the vector.
     AllReduce,
-    /// The vectors are added up and everybody ends with its share of the sum; the size is that of the vector.
+    /// The vectors are added up and every rank ends with its share of the sum. The size is that of the
+    /// vector.
     ReduceScatter,
-    /// Everybody ends with everybody's part; the size is that of all parts together.
+    /// Every rank ends with the parts of all ranks. The size is that of all parts together.
     AllGather,
-    /// Everybody has a block for everybody; the size is that of what one rank has, its block for itself included.
+    /// Every rank has a block for every rank. The size is that of all blocks of one rank, its block for
+    /// itself included.
     AllToAll,
-    /// Rank 0's vector goes to all; the size is that of the vector.
+    /// Rank 0 sends its vector to all ranks. The size is that of the vector.
     Broadcast,
-    /// Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
+    /// Rank 0 ends with the sum of all vectors. The size is that of the vector.
     Reduce,
 }
 
 impl Operation {
-    /// The algorithms by which it can be done; the first is the default.
+    /// Returns the algorithms that can do the operation. The first is the default.
     pub const fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::*;
         match self {
@@ -39,7 +41,7 @@ impl Operation {
             Operation::Broadcast | Operation::Reduce => &[Ring, Binomial],
         }
     }
-    /// The name in scenarios and reports.
+    /// Returns the name in scenarios and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::AllReduce => "all-reduce",
@@ -50,8 +52,9 @@ impl Operation {
             Operation::Reduce => "reduce",
         }
     }
-    /// What its bandwidth counts: the size, and for the bus bandwidth the factors of nccl-tests (doc/PERFORMANCE.md), so
-    /// that it does not depend on the number of ranks and can be held against the rate of a link.
+    /// Returns the bytes from which bandwidth is computed: the size, and for the bus bandwidth the size times
+    /// the factor of nccl-tests (doc/PERFORMANCE.md). The bus bandwidth does not depend on the number of
+    /// ranks and compares with the rate of a link.
     pub(crate) fn measure(self, ranks: usize, size: u64) -> Measure {
         let n = ranks as u128;
         let bus = match self {
@@ -70,17 +73,17 @@ impl Operation {
 pub(crate) struct Plan {
     pub(crate) operation: Operation,
     pub(crate) algorithm: Algorithm,
-    /// Two or more.
+    /// Number of ranks, 2 or more.
     pub(crate) ranks: usize,
-    /// As [`Operation`] defines it, bytes.
+    /// Size as [`Operation`] defines it, bytes.
     pub(crate) size: u64,
-    /// Trees and chains send pieces of at most so many bytes.
+    /// Largest piece that trees and chains send, bytes.
     pub(crate) chunk: u64,
     /// Ranks of a server, for the hierarchical all-reduce.
     pub(crate) local: usize,
 }
 
-/// What is wrong with a plan: field, value, what is allowed.
+/// Error of a plan: field, value, and what is allowed.
 pub(crate) type BadPlan = (&'static str, String, String);
 
 impl Plan {
@@ -116,7 +119,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Parts of the vector.
+    /// Returns the number of parts of the vector.
     fn parts(&self) -> usize {
         let chunks =
             |bytes: u64| usize::try_from(bytes.div_ceil(self.chunk.max(1)).max(1)).unwrap_or(usize::MAX);
@@ -129,13 +132,14 @@ impl Plan {
         }
     }
 
-    /// How many bytes blocks have.
+    /// Returns the sizes of blocks.
     pub(crate) fn sizes(&self) -> Sizes<'static> {
         let cut = Cut { bytes: self.size, parts: self.parts() };
         if self.operation == Operation::AllToAll { Sizes::Destinations(cut) } else { Sizes::Vector(cut) }
     }
 
-    /// What its transfers are called, among ranks that have this in common.
+    /// Returns the description of its transfers. `parallelism` is the dimension that the ranks have in
+    /// common.
     pub(crate) fn steps(&self, parallelism: Option<Parallelism>) -> Steps<'static> {
         Steps {
             kind: self.operation.name(),
@@ -146,7 +150,7 @@ impl Plan {
         }
     }
 
-    /// Messages it takes.
+    /// Returns the number of messages.
     pub(crate) fn messages(&self) -> f64 {
         let n = self.ranks as f64;
         let parts = self.parts() as f64;
@@ -164,7 +168,8 @@ impl Plan {
         }
     }
 
-    /// Whether every rank does what the one so many before it does, among ranks that are renamed so.
+    /// Returns true if a rotation of the ranks by `by` leaves the collective unchanged: every rank then does
+    /// what the rank `by` before it does, with the ranks renamed.
     pub(crate) fn is_unchanged_by_rotation(&self, by: usize) -> bool {
         let around = !matches!(self.operation, Operation::Broadcast | Operation::Reduce);
         by.is_multiple_of(self.ranks)
@@ -176,7 +181,7 @@ impl Plan {
             }
     }
 
-    /// Declares all its transfers. The plan must have been checked.
+    /// Declares all transfers of the collective. The plan must have been checked.
     pub(crate) fn run<M: Medium>(&self, on: &mut M) -> Result<(), WorkloadError> {
         let n = self.ranks;
         let nothing = || -> Arrived<M::Sent> { vec![Vec::new(); n] };

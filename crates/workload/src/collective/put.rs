@@ -1,4 +1,4 @@
-//! A collective on the graph: with all of its ranks, or with those that stand for the others.
+//! A collective on the graph, with all of its ranks or with representatives only.
 
 use super::{Folded, Plan, Wires};
 use crate::builder::Draft;
@@ -6,26 +6,28 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, Moment};
 use crate::sink::Sink;
 
-/// What a rank sends and receives of a collective, with when it knows.
+/// Messages that a rank sends and receives in a collective, with the moment at which the rank learns of their
+/// end.
 pub(crate) type Through = Vec<(Draft, Moment)>;
 
-/// Who runs a collective, and when.
+/// Participants of a collective, and the tasks they wait for.
 #[derive(Clone, Copy)]
 pub(crate) struct Ranks<'a> {
-    /// Host of each.
+    /// Host of each rank.
     pub(crate) members: &'a [u32],
-    /// By rank, the one that stands for it; `None`: each for itself.
+    /// Representative of each rank; `None` if each rank represents itself only.
     pub(crate) alike: Option<&'a [usize]>,
-    /// By rank that stands for itself, what its input waits for.
+    /// Task that the input of each representative waits for, by rank.
     pub(crate) ready: &'a [Option<Draft>],
-    /// Messages of the same two hosts and label follow each other on one connection.
+    /// Label of the connections. Messages between the same two hosts with the same label share a connection.
     pub(crate) stream: u32,
     pub(crate) job: JobId,
 }
 
 impl Plan {
-    /// Puts all transfers on the graph that ranks send which stand for themselves. Returns by rank of those what it sends and
-    /// receives: the collective is through there after that. The plan must have been checked.
+    /// Puts all transfers of representatives on the graph. Returns the messages that each representative
+    /// sends and receives, by rank; the collective has ended there after them. The plan must have been
+    /// checked.
     pub(crate) fn put(&self, out: &mut Sink<'_>, ranks: Ranks<'_>) -> Result<Vec<Through>, WorkloadError> {
         let Ranks { members, alike, ready, stream, job } = ranks;
         if let Some(alike) = alike {
@@ -34,12 +36,12 @@ impl Plan {
             self.run(&mut wires)?;
             return Ok(wires.through);
         }
-        // All of them, or none.
+        // Either all ranks wait for a task, or none does.
         let ready: Vec<Draft> = ready.iter().flatten().copied().collect();
         let mut wires = Wires::new(out, members, &ready, self.sizes(), Some(job));
         wires.stream = stream;
         self.run(&mut wires)?;
-        // Whoever waits for a delivery at the sender knows of it with its completion.
+        // A sender that waits for the delivery of its own message learns of it with the completion.
         let delivered = |through: Vec<Draft>| through.into_iter().map(|task| (task, Moment::Delivery));
         Ok(wires.through.into_iter().map(|through| delivered(through).collect()).collect())
     }

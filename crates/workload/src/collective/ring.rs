@@ -1,16 +1,16 @@
-//! Around a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
+//! Collectives around a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
 
 use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
 
-/// Ranks in a ring that share a vector, a part each.
+/// Ranks in a ring that share a vector. Each rank has one part.
 #[derive(Clone, Copy)]
 pub(super) struct Ring<'a> {
-    /// In the order of the ring.
+    /// Ranks in the order of the ring.
     pub(super) ranks: &'a [usize],
-    /// Where the vector begins.
+    /// First block of the vector.
     pub(super) first: usize,
-    /// Blocks of a part.
+    /// Number of blocks in a part.
     pub(super) width: usize,
 }
 
@@ -19,10 +19,12 @@ impl Ring<'_> {
         Blocks::Range { first: self.first + k * self.width, count: self.width }
     }
 
-    /// The k-th rank ends with the sum of part k. `entry` is what each rank (by place in the ring) has to have before its
-    /// input is complete. Returns what has to have arrived at each before its part is.
+    /// Reduce-scatter: the k-th rank of the ring ends with the sum of part k. `entry` holds the transfers
+    /// after which each rank's input is complete, by position in the ring. Returns the transfers after which
+    /// each rank's part is complete.
     ///
-    /// In step s rank i sends part i - s - 1 to its neighbour, once it has that part from the step before to add to.
+    /// In step s, rank i sends part i - s - 1 to the next rank, once it has received that part in the
+    /// previous step and added its own.
     pub(super) fn reduce_scatter<M: Medium>(
         self,
         on: &mut M,
@@ -46,8 +48,8 @@ impl Ring<'_> {
         Ok(arrived)
     }
 
-    /// All ranks end with all parts, where the k-th has part k once `entry` has arrived. Returns what has to have arrived
-    /// at each before it has everything.
+    /// All-gather: all ranks end with all parts. The k-th rank has part k once `entry` has arrived. Returns
+    /// the transfers after which each rank has all parts.
     pub(super) fn all_gather<M: Medium>(
         self,
         on: &mut M,

@@ -1,4 +1,4 @@
-//! Collectives carried out: ranks that hold blocks, and who has contributed to each.
+//! Execution of collectives by ranks that hold blocks, with the set of contributors to each block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::algorithm::Algorithm;
 
-/// All that an algorithm declared, with what each transfer waits for.
+/// All transfers that an algorithm declared, with the predecessors of each.
 #[derive(Default)]
 struct Recorder {
     transfers: Vec<(Transfer, Vec<usize>)>,
@@ -24,7 +24,7 @@ impl Medium for Recorder {
 
 /// A block: its number in a vector, or (source, destination) in an all-to-all.
 type Block = (usize, usize);
-/// By rank and block, whose input is in it.
+/// Ranks whose input a block contains, by holding rank and block.
 type Held = Vec<BTreeMap<Block, BTreeSet<usize>>>;
 
 fn blocks_of(blocks: Blocks) -> Vec<Block> {
@@ -46,7 +46,7 @@ fn record(plan: Plan) -> Vec<(Transfer, Vec<usize>)> {
     recorder.transfers
 }
 
-/// What each rank puts in.
+/// Returns the input of each rank.
 fn inputs(plan: Plan) -> Held {
     let Plan { operation, ranks, .. } = plan;
     let parts = match plan.sizes() {
@@ -68,7 +68,7 @@ fn inputs(plan: Plan) -> Held {
     (0..ranks).map(of).collect()
 }
 
-/// What each rank has to have in the end.
+/// Returns the blocks that each rank must have at the end.
 fn outputs(plan: Plan) -> Held {
     let all: BTreeSet<usize> = (0..plan.ranks).collect();
     let inputs = inputs(plan);
@@ -90,7 +90,8 @@ fn outputs(plan: Plan) -> Held {
     (0..plan.ranks).map(of).collect()
 }
 
-/// What arrives is added to what is there, or is the sum that replaces it. Nothing is counted twice.
+/// Merges an arrived block. It either adds new contributions, or is the sum that replaces the present block.
+/// No contribution is counted twice.
 fn merge(held: &mut BTreeSet<usize>, arrived: &BTreeSet<usize>) {
     assert!(
         held.is_disjoint(arrived) || held.is_subset(arrived),
@@ -99,8 +100,8 @@ fn merge(held: &mut BTreeSet<usize>, arrived: &BTreeSet<usize>) {
     held.extend(arrived);
 }
 
-/// Carries out a collective in an order drawn from `choices`, with inputs known and messages under way for as long as
-/// they please. Contents are read when a message begins.
+/// Executes a collective in an order drawn from `choices`. Inputs become known, and messages arrive, after
+/// arbitrary times. The contents of a message are read when it begins.
 fn carry_out(plan: Plan, mut choose: impl FnMut(usize) -> usize) -> Held {
     enum Act {
         Input(usize),
@@ -184,7 +185,7 @@ proptest! {
         let mut turn = 0;
         let held = carry_out(plan, |open| {
             turn += 1;
-            // A mix of the drawn order, first in first out, and last in first out.
+            // The order mixes the drawn one, first in first out, and last in first out.
             match turn / 64 % 3 {
                 0 => choices[turn % 64].index(open),
                 1 => 0,
@@ -197,13 +198,13 @@ proptest! {
     #[test]
     fn counts_are_foretold(plan in every_plan()) {
         let count = record(plan).len() as f64;
-        // Those of halving and doubling that are no power of two have fewer.
+        // Halving and doubling over a number of ranks that is no power of two has fewer messages.
         let exact = plan.algorithm != Algorithm::HalvingDoubling || plan.ranks.is_power_of_two();
         prop_assert!(count == plan.messages() || !exact && count <= plan.messages(), "{count} {}", plan.messages());
     }
 }
 
-/// Messages, bytes of the busiest sender, and the longest chain.
+/// Returns the number of messages, the bytes of the busiest sender, and the length of the longest chain.
 fn figures(plan: Plan) -> (usize, u64, usize) {
     let transfers = record(plan);
     let sizes = plan.sizes();
@@ -223,15 +224,16 @@ fn messages_bytes_and_steps_by_hand() {
     let of = |operation, algorithm, local| {
         figures(Plan { operation, algorithm, ranks: 8, size: 8000, chunk: 1000, local })
     };
-    // Two times 7 steps with an eighth each.
+    // Two times 7 steps with an eighth of the vector each.
     assert_eq!(of(AllReduce, Ring, 1), (112, 14_000, 14));
-    // 3 + 3 steps: 4000 + 2000 + 1000, and back.
+    // 3 + 3 steps: 4000 + 2000 + 1000 bytes, and back.
     assert_eq!(of(AllReduce, HalvingDoubling, 1), (48, 14_000, 6));
-    // Two trees of 4 chunks of 1000 bytes each, 7 edges up and down. The root has one child, so that the way up from the
-    // lowest leaf is 3 long, and as long down. Whoever is inside a tree with two children (leaf of the other) sends its
-    // chunks up once and down twice, and those of the other tree up once: 4 x 4 x 1000 bytes.
+    // Two trees of 4 chunks of 1000 bytes each, with 7 edges up and down. The root has one child, so the path
+    // up from the lowest leaf has 3 edges, and so has the path down. An inner node with two children (a leaf
+    // of the other tree) sends its chunks up once and down twice, and those of the other tree up once: 4 x 4
+    // x 1000 bytes.
     assert_eq!(of(AllReduce, DoubleBinaryTree, 1), (112, 16_000, 6));
-    // Servers of 4: 3 steps of 2000 within, 2 of 1000 between the two, 3 of 2000 within.
+    // Servers of 4: 3 steps of 2000 bytes within, 2 of 1000 between the two, and 3 of 2000 within.
     assert_eq!(of(AllReduce, Hierarchical, 4), (8 * 8, 14_000, 8));
     assert_eq!(of(ReduceScatter, Ring, 1), (56, 7000, 7));
     assert_eq!(of(ReduceScatter, HalvingDoubling, 1), (24, 7000, 3));
@@ -239,9 +241,9 @@ fn messages_bytes_and_steps_by_hand() {
     assert_eq!(of(AllGather, HalvingDoubling, 1), (24, 7000, 3));
     assert_eq!(of(AllToAll, Direct, 1), (56, 7000, 1));
     assert_eq!(of(AllToAll, Pairwise, 1), (56, 7000, 7));
-    // Each of 3 steps passes on 4 of the 8 blocks.
+    // Each of 3 steps forwards 4 of the 8 blocks.
     assert_eq!(of(AllToAll, Bruck, 1), (24, 12_000, 3));
-    // Eight chunks along 7 links.
+    // Eight chunks along 7 edges.
     assert_eq!(of(Broadcast, Ring, 1), (56, 8000, 7));
     // The root sends three times, one after another.
     assert_eq!(of(Broadcast, Binomial, 1), (7, 24_000, 3));

@@ -1,4 +1,4 @@
-//! Two binary trees that share an all-reduce.
+//! All-reduce over two binary trees, half of the vector on each.
 
 use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 /// A tree of ranks.
 struct Tree {
     parent: Vec<Option<usize>>,
-    /// From the root on, parents before children.
+    /// Ranks from the root on, parents before children.
     order: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Tree {
         Tree { parent, order }
     }
 
-    /// Blocks are added up towards the root. Returns what has to have arrived there.
+    /// Adds up blocks towards the root. Returns the transfers that each rank waits for.
     fn up<M: Medium>(&self, on: &mut M, blocks: Blocks) -> Result<Arrived<M::Sent>, WorkloadError> {
         let mut arrived: Arrived<M::Sent> = vec![Vec::new(); self.parent.len()];
         for &src in self.order.iter().rev() {
@@ -40,7 +40,7 @@ impl Tree {
         Ok(arrived)
     }
 
-    /// Blocks go from the root to everybody; it has them once `arrived` has.
+    /// Sends blocks from the root to all ranks. The root has the blocks once `arrived` has.
     fn down<M: Medium>(
         &self,
         on: &mut M,
@@ -57,8 +57,9 @@ impl Tree {
     }
 }
 
-/// The parent of a place in a tree of `n` places: the lowest bit of the place tells its height, and its parent is the
-/// place one higher that differs in the next bit, or where that does not exist, the one below it. Odd places are leaves.
+/// Returns the parent of a position in a tree of `n` positions. The lowest set bit of the position gives its
+/// height. Its parent is the position one level higher that differs in the next bit, or, if that one does not
+/// exist, the lower one. Odd positions are leaves.
 fn parent_of(place: usize, n: usize) -> Option<usize> {
     if place == 0 {
         return None;
@@ -68,9 +69,9 @@ fn parent_of(place: usize, n: usize) -> Option<usize> {
     Some(if up < n { up } else { place ^ low })
 }
 
-/// The two trees of Sanders, Speck and Träff ("Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-/// 2009) in the form NCCL gives them: the second is the first mirrored if `n` is even, and shifted by one if it is odd,
-/// so that who is a leaf of one is inside the other.
+/// The two trees of Sanders, Speck and Träff ("Two-tree algorithms for full bandwidth broadcast, reduction
+/// and scan", 2009), in NCCL's form. The second tree is the first one mirrored if `n` is even, and shifted by
+/// one if `n` is odd. So a leaf of one tree is an inner node of the other.
 fn double(n: usize) -> [Tree; 2] {
     let seat = |place: usize| if n.is_multiple_of(2) { n - 1 - place } else { (place + 1) % n };
     let mut second = vec![None; n];
@@ -80,8 +81,8 @@ fn double(n: usize) -> [Tree; 2] {
     [Tree::new((0..n).map(|place| parent_of(place, n)).collect()), Tree::new(second)]
 }
 
-/// All-reduce of `n` ranks: each tree adds up its half of the vector, cut in `chunks`, towards its root and sends it down
-/// again. Chunks follow each other through the tree.
+/// All-reduce of `n` ranks: each tree adds up its half of the vector, divided into `chunks`, towards its root
+/// and sends the sum down again. Chunks are pipelined through the tree.
 pub(super) fn double_binary_all_reduce<M: Medium>(
     on: &mut M,
     n: usize,
@@ -119,7 +120,7 @@ mod tests {
             let [a, b] = double(n);
             assert_eq!((a.order.len(), b.order.len()), (n, n), "{n}: connected");
             let both = insides(&a).iter().filter(|rank| insides(&b).contains(rank)).count();
-            // n odd has more places inside than half, so one rank must be inside both.
+            // An odd `n` has more inner positions than half, so one rank is an inner node of both trees.
             assert_eq!(both, if n % 2 == 0 { 0 } else { 1 }, "{n}");
             let children = |tree: &Tree, rank| tree.parent.iter().filter(|&&p| p == Some(rank)).count();
             assert!((0..n).all(|rank| children(&a, rank) <= 2 && children(&b, rank) <= 2), "{n}");

@@ -8,18 +8,18 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, MAX_MESSAGE_SIZE};
 use crate::sink::Sink;
 
-/// Bytes of blocks.
+/// Sizes of blocks.
 pub(crate) enum Sizes<'a> {
-    /// A vector, cut in blocks.
+    /// A vector, divided into blocks.
     Vector(Cut),
-    /// All-to-all: what each rank has, cut by destination.
+    /// All-to-all: the data of each rank, divided by destination.
     Destinations(Cut),
-    /// All-to-all: by source and destination.
+    /// All-to-all: bytes by source and destination.
     Pairs(&'a dyn Fn(usize, usize) -> u64),
 }
 
 impl Sizes<'_> {
-    /// Bytes of these blocks.
+    /// Returns the bytes of `blocks`.
     pub(crate) fn bytes(&self, blocks: Blocks) -> u64 {
         match (self, blocks) {
             (Sizes::Vector(cut), Blocks::Range { first, count }) => cut.bytes(first, count),
@@ -30,18 +30,19 @@ impl Sizes<'_> {
     }
 }
 
-/// The graph, as ranks see it.
+/// The graph as the ranks of a collective use it.
 pub(crate) struct Wires<'s, 'e> {
     pub(crate) out: &'s mut Sink<'e>,
     /// Host of each rank.
     pub(crate) members: &'s [u32],
-    /// What each rank's input waits for; empty if all have it from the start.
+    /// Task that each rank's input waits for; empty if all ranks have their input from the start.
     pub(crate) ready: &'s [Draft],
     pub(crate) sizes: Sizes<'s>,
-    /// Messages of the same two hosts and label follow each other on one connection.
+    /// Label of the connections. Messages between the same two hosts with the same label share a connection.
     pub(crate) stream: u32,
     pub(crate) job: Option<JobId>,
-    /// By rank, all it sends and receives: the collective is through there once that is delivered.
+    /// All messages that each rank sends and receives. The collective has ended at the rank once they are
+    /// delivered.
     pub(crate) through: Vec<Vec<Draft>>,
 }
 
@@ -67,7 +68,7 @@ impl Medium for Wires<'_, '_> {
         let ready = if own { self.ready.get(src) } else { None };
         let most = MAX_MESSAGE_SIZE.get();
         let mut sent = None;
-        // What is too large for a message takes several, one behind the other.
+        // A transfer that exceeds the largest message is sent as several messages, one after the other.
         for piece in 0..bytes.div_ceil(most) {
             let size = Bytes::new(most.min(bytes - piece * most));
             let message =

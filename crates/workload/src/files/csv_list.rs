@@ -1,4 +1,4 @@
-//! Our own flow list: comma-separated, with a line of column names.
+//! Flow list of pathweave: comma-separated values with a line of column names.
 
 use pathweave_units::{Time, did_you_mean, nearest};
 
@@ -6,7 +6,7 @@ use super::{After, FlowFile, FlowRecord, exact_time};
 use crate::error::{FileError, shown};
 use crate::graph::Moment;
 
-/// Columns and whether a file must have them.
+/// Columns, each with true if it is required.
 const COLUMNS: &[(&str, bool)] = &[
     ("src", true),
     ("dst", true),
@@ -26,15 +26,18 @@ const COLUMNS: &[(&str, bool)] = &[
 /// | Column | Meaning | If left out |
 /// |---|---|---|
 /// | `src`, `dst` | host numbers | required |
-/// | `size_bytes` | payload | required |
+/// | `size_bytes` | payload, bytes | required |
 /// | `start_ns` | earliest start, ns since the start of the workload, up to three decimals | 0 |
-/// | `id` | a name, unique in the file | none |
-/// | `after` | ids, separated by blanks, of flows that must be over before | none |
-/// | `after_delays_ns` | as many times as `after` has ids, separated by blanks: until each counts as over, ns | 0 |
-/// | `after_moments` | as many words as `after` has ids, separated by blanks: `delivery`, when the receiver has all, or `completion`, when the sender has the last acknowledgement | delivery |
-/// | `after_count` | how many of `after` suffice | all |
-/// | `delay_ns` | time from the last of those to this flow, ns | 0 |
-/// | `connection` | flows with the same number between the same hosts share a connection | one of its own |
+/// | `id` | name of the flow, unique in the file | none |
+/// | `after` | ids of the flows that must end before this one, separated by blanks | none |
+/// | `after_delays_ns` | delay after each flow in `after`, ns, separated by blanks | 0 |
+/// | `after_moments` | moment of each flow in `after`, separated by blanks | delivery |
+/// | `after_count` | number of flows in `after` that suffice | all |
+/// | `delay_ns` | delay between the last of these moments and this flow, ns | 0 |
+/// | `connection` | number of the connection, shared by flows with the same number and hosts | one of its own |
+///
+/// A moment is `delivery`, when the receiver has all bytes, or `completion`, when the sender has the last
+/// acknowledgement. `after_delays_ns` and `after_moments` have one value for each id in `after`.
 ///
 /// Lines that begin with `#` are skipped. Rows may be in any order.
 pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
@@ -53,7 +56,7 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
             set(&mut flow, column, value)
                 .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
         }
-        // Once it is known what they are about.
+        // These columns need `after`, which is set now.
         for (column, value) in fields() {
             set_of_after(&mut flow, column, value)
                 .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
@@ -63,7 +66,7 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
     Ok(FlowFile { flows, ..FlowFile::default() })
 }
 
-/// The columns in the order of the file.
+/// Returns the columns in the order of the file.
 fn read_header(header: &csv::StringRecord) -> Result<Vec<&'static str>, String> {
     let mut columns: Vec<&'static str> = Vec::new();
     for name in header {
@@ -110,7 +113,7 @@ fn set(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Columns about what a flow waits for, in its order.
+/// Sets the columns about a flow's predecessors, in the order of `after`.
 fn set_of_after(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
     let ids = flow.after.len();
     let words: Vec<&str> = value.split_whitespace().collect();
@@ -143,7 +146,7 @@ fn set_of_after(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), 
     Ok(())
 }
 
-/// What of a flow is waited for.
+/// Moments of a flow that another flow can wait for, by their names.
 pub(super) const MOMENTS: [(&str, Moment); 2] =
     [("delivery", Moment::Delivery), ("completion", Moment::Completion)];
 

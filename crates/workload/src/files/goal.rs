@@ -1,5 +1,5 @@
-//! Schedules in the text form of GOAL, which LogGOPSim and ATLAHS run: for each rank computations, sends and receives, and
-//! which of them wait for which.
+//! Schedules in the text form of GOAL, which LogGOPSim and ATLAHS execute. A schedule lists the computations,
+//! sends and receives of each rank, and their dependencies.
 
 use std::collections::HashMap;
 
@@ -10,83 +10,83 @@ use crate::error::FileError;
 /// A schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalFile {
-    /// What each rank does.
+    /// Operations of each rank.
     pub ranks: Vec<GoalRank>,
 }
 
-/// What a rank does.
+/// Operations of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalRank {
-    /// Its operations in the order of the file.
+    /// Operations in the order of the file.
     pub ops: Vec<GoalOp>,
-    /// Which of them wait for which.
+    /// Dependencies between the operations.
     pub waits: Vec<GoalWait>,
 }
 
 /// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoalOp {
-    /// Its line, from 1.
+    /// Line of the operation, from 1.
     pub line: u64,
-    /// What it does.
+    /// Action of the operation.
     pub act: GoalAct,
-    /// The core it takes its turn on.
+    /// Core that executes the operation. Operations of a core take turns.
     pub cpu: u32,
-    /// The network interface it uses.
+    /// Network interface that the operation uses.
     pub nic: u32,
 }
 
-/// What an operation does.
+/// Action of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoalAct {
     /// Sends to a rank.
     Send {
-        /// The rank.
+        /// Receiving rank.
         to: u32,
-        /// How much.
+        /// Size, bytes.
         bytes: u64,
-        /// The receive it belongs to has the same.
+        /// Tag, equal to that of the matching receive.
         tag: u32,
     },
-    /// Waits for what a rank sends.
+    /// Waits for a message of another rank.
     Receive {
-        /// The rank.
+        /// Sending rank.
         from: u32,
-        /// How much.
+        /// Size, bytes.
         bytes: u64,
-        /// The send it belongs to has the same.
+        /// Tag, equal to that of the matching send.
         tag: u32,
     },
-    /// Computes for so long.
+    /// Computes for this duration.
     Compute(Duration),
 }
 
-/// An operation waits for another of its rank; both by their place in [`GoalRank::ops`].
+/// A dependency between two operations of a rank, both given by their index in [`GoalRank::ops`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoalWait {
-    /// Its line, from 1.
+    /// Line of the dependency, from 1.
     pub line: u64,
-    /// The task that waits.
+    /// Operation that waits.
     pub op: u32,
-    /// For whom.
+    /// Operation that is waited for.
     pub on: u32,
-    /// Until when.
+    /// State of the other operation that ends the wait.
     pub until: GoalUntil,
 }
 
-/// How far the other operation must be.
+/// State that the other operation must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoalUntil {
-    /// It may begin, too (`irequires`).
+    /// The other operation may begin, too (`irequires`).
     Begun,
-    /// It is over (`requires`).
+    /// The other operation has ended (`requires`).
     Over,
 }
 
-/// Parses a schedule; `file` is its name in errors.
+/// Parses a schedule. `file` is its name in error messages.
 ///
-/// Labels may be used above their operation. Receives from any rank or of any tag (-1) are refused: which send they take
-/// is known only while the schedule runs.
+/// Labels may be used before their operation. Receives from any rank or with any tag (-1) are rejected: the
+/// send they match is known only while the schedule runs.
 pub fn parse_goal(text: &str, file: &str) -> Result<GoalFile, FileError> {
     let mut parser = Parser { file, ranks: Vec::new(), announced: None, open: None };
     let mut in_comment = None;
@@ -103,7 +103,8 @@ pub fn parse_goal(text: &str, file: &str) -> Result<GoalFile, FileError> {
     }
 }
 
-/// What of a line is no comment; `in_comment` is the line where one began that goes on.
+/// Writes the part of a line that is not a comment to `code`. `in_comment` is the line at which an open
+/// comment began.
 fn strip_comments(content: &str, line: u64, in_comment: &mut Option<u64>, code: &mut String) {
     code.clear();
     let mut rest = content;
@@ -125,26 +126,26 @@ fn strip_comments(content: &str, line: u64, in_comment: &mut Option<u64>, code: 
     }
 }
 
-/// The block of a rank while it is read.
+/// Block of a rank that is being read.
 struct Open {
     rank: usize,
     line: u64,
-    /// Operations by label, with the line of each. Only looked up, never walked but for a hint.
+    /// Operations by label, with the line of each. Iterated only for a hint in an error.
     labels: HashMap<String, (u32, u64)>,
-    /// Waits by label: line, who, for whom, until when.
+    /// Dependencies by label: line, waiting operation, other operation, and the state that ends the wait.
     waits: Vec<(u64, String, String, GoalUntil)>,
 }
 
 struct Parser<'a> {
     file: &'a str,
-    /// `None` for ranks without a block so far.
+    /// Blocks of ranks; `None` for ranks without a block so far.
     ranks: Vec<Option<GoalRank>>,
-    /// Ranks there are, and the line that says so.
+    /// Number of ranks, and the line that states it.
     announced: Option<(u64, u64)>,
     open: Option<Open>,
 }
 
-/// Most ranks: as many as a topology can have hosts.
+/// Largest number of ranks, equal to the largest number of hosts of a topology.
 const MAX_RANKS: u64 = 1 << 20;
 
 impl Parser<'_> {
@@ -199,7 +200,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Labels become operations.
+    /// Resolves labels to operations at the end of a block.
     fn close_rank(&mut self) -> Result<(), FileError> {
         let Open { rank, labels, waits, .. } = self.open.take().expect("called with an open block");
         let of_rank = self.ranks[rank].as_mut().expect("made when the block was opened");
@@ -219,7 +220,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// An operation, or what waits for what. It ends with its line.
+    /// Parses an operation or a dependency. Either one ends with its line.
     fn statement(&mut self, line: u64, words: &mut Words<'_>) -> Result<(), String> {
         let open = self.open.as_mut().expect("called with an open block");
         let first = words.next().expect("called before a word");
@@ -285,7 +286,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands behind `send`, `recv` or `calc`.
+/// Parses the rest of a line after `send`, `recv` or `calc`.
 fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result<GoalOp, String> {
     let u32_max = u64::from(u32::MAX);
     let mut tag = None;
@@ -349,7 +350,7 @@ fn is_label(word: &str) -> bool {
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// The words of a line: runs without blanks, of which `:`, `{` and `}` are words of their own.
+/// Words of a line: runs without blanks. `:`, `{` and `}` are separate words.
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
@@ -384,7 +385,7 @@ impl<'a> Words<'a> {
             .ok_or_else(|| format!("{name} = {}: expected a whole number from 0 to {most}", cut(word)))
     }
 
-    /// A size, `64b` or `64 b`.
+    /// Parses a size, `64b` or `64 b`.
     fn bytes(&mut self, verb: &str) -> Result<u64, String> {
         let word = self.peek().unwrap_or_default();
         match word.strip_suffix('b') {
@@ -408,7 +409,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A word short enough for an error text.
+/// Returns a word shortened to 40 characters for an error message.
 fn cut(word: &str) -> &str {
     const LONGEST: usize = 40;
     word.char_indices().nth(LONGEST).map_or(word, |(end, _)| &word[..end])
@@ -454,7 +455,7 @@ x irequires s
             GoalWait { line: 12, op: 2, on: 1, until: GoalUntil::Begun },
         ];
         assert_eq!(zero.waits, waits);
-        // On one line, as far as lines do not matter.
+        // The whole schedule is on one line, as far as line breaks do not matter.
         let short = parse_goal("num_ranks 1 rank 0 { }", "x").unwrap();
         assert_eq!(short.ranks, [GoalRank::default()]);
     }

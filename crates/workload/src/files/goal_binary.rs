@@ -1,8 +1,9 @@
-//! Schedules in the binary form of GOAL, which LogGOPSim's txt2bin makes and ATLAHS publishes.
+//! Schedules in the binary form of GOAL, which LogGOPSim's txt2bin writes and ATLAHS publishes.
 //!
-//! All numbers are little endian and packed. A file begins with a number that tells the form, the number of ranks, the most cpu
-//! and nic, and for each rank where its part begins and ends, counted from byte 8. A part has the number of its operations, those
-//! that wait for none, the operations, 39 bytes each, and the numbers of those that wait for them.
+//! All numbers are little endian and packed. A file begins with a magic number, the number of ranks, the
+//! highest cpu and nic, and the begin and end of each rank's part, counted from byte 8. A part consists of
+//! the number of operations, the operations without predecessors, all operations of 39 bytes each, and the
+//! indices of their successors.
 
 use pathweave_units::Duration;
 
@@ -11,26 +12,27 @@ use crate::error::FileError;
 
 /// First number of a file.
 const MAGIC: u64 = 4223;
-/// The same of a file whose writer did not come to its end.
+/// First number of a file whose writer did not finish.
 const SPOILT: u64 = 2342;
-/// Bytes before what is counted from.
+/// Offset in the file from which positions are counted.
 const ORIGIN: usize = 8;
 /// Bytes of an operation.
 const OPERATION: usize = 39;
-/// A rank or a tag of a receive that takes anything.
+/// Rank or tag of a receive that matches any.
 const ANY: u32 = u32::MAX;
 
-/// First bytes of a file that tell the form.
+/// Number of bytes at the begin of a file that identify the format.
 pub(crate) const HEAD_BYTES: u64 = 8;
 
-/// True for the first bytes of a schedule in binary form.
+/// Returns true if a file that begins with `head` is a schedule in binary form.
 pub fn is_goal_binary(head: &[u8]) -> bool {
     [MAGIC, SPOILT].iter().any(|magic| head.starts_with(&magic.to_le_bytes()))
 }
 
-/// Parses a schedule in binary form; `file` is its name in errors. Lines of what is returned are places in a rank, from 1.
+/// Parses a schedule in binary form. `file` is its name in error messages. Lines in the result are the
+/// indices of operations within a rank, from 1.
 ///
-/// Receives from any rank or of any tag are refused, as in text.
+/// Receives from any rank or with any tag are rejected, as in the text form.
 pub fn parse_goal_binary(bytes: &[u8], file: &str) -> Result<GoalFile, FileError> {
     parse(bytes).map_err(|what| FileError::whole(file, what))
 }
@@ -65,14 +67,15 @@ fn parse(bytes: &[u8]) -> Result<GoalFile, String> {
     Ok(GoalFile { ranks: parts.iter().enumerate().map(rank).collect::<Result<_, _>>()? })
 }
 
-/// An operation before those that wait for it are known.
+/// An operation whose successors have not been resolved yet.
 struct Read {
     act: GoalAct,
     cpu: u32,
     nic: u32,
-    /// Number of operations that it waits for.
+    /// Number of operations that this one waits for.
     waits: u32,
-    /// Operations that wait for its end and for its begin: how many, and where their numbers are.
+    /// Number of operations that wait for the end of this one, and the index of the first in the list of
+    /// successors; likewise `begun`, for those that wait for its begin.
     over: (u32, u32),
     begun: (u32, u32),
 }
@@ -81,7 +84,7 @@ fn rank(part: &[u8]) -> Result<GoalRank, String> {
     let mut read = Bytes { bytes: part, at: 0 };
     let (count, roots) = (read.u32("the number of operations")?, read.u32("the number of roots")?);
     read.skip((roots as usize).saturating_mul(4), "the roots")?;
-    // Grows with what is there, not with what the number claims.
+    // The list grows with the data present, not with the number that the file claims.
     let mut ops = Vec::new();
     for number in 0..count {
         ops.push(operation(&mut read).map_err(|what| format!("operation {number}: {what}"))?);
@@ -152,7 +155,7 @@ fn operation(read: &mut Bytes<'_>) -> Result<Read, String> {
     Ok(Read { act, cpu, nic, waits, over, begun })
 }
 
-/// Bytes that are read one number after the other.
+/// Reader of consecutive numbers in a byte string.
 struct Bytes<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -188,7 +191,8 @@ mod tests {
     use super::*;
     use crate::files::parse_goal;
 
-    /// An operation: waits for, type, peer, size, tag, cpu, successors of its end, successors of its begin.
+    /// An operation: dependencies, type, peer, size, tag, cpu, successors of its end, successors of its
+    /// begin.
     type Op = (u32, u8, u32, u64, u32, u8, (u32, u32), (u32, u32));
 
     fn part(ops: &[Op], successors: &[u32]) -> Vec<u8> {
@@ -248,7 +252,7 @@ mod tests {
             file
         };
         assert_eq!(plain(parse_goal_binary(&binary, "b").unwrap()), plain(parse_goal(text, "t").unwrap()));
-        // Cut anywhere it is refused.
+        // A file truncated at any byte is rejected.
         for cut in 0..binary.len() {
             assert!(parse_goal_binary(&binary[..cut], "b").is_err(), "{cut}");
         }

@@ -1,4 +1,5 @@
-//! Connection matrices of htsim, `.cm`: numbers of nodes, connections, triggers and failures, then one of them a line.
+//! Connection matrices of htsim, `.cm`: the numbers of nodes, connections, triggers and failures, and then
+//! one of them per line.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,20 @@ use super::{After, FlowFile, FlowRecord, HostCount};
 use crate::error::FileError;
 use crate::graph::Moment;
 
-/// Most pairs of a flow and one it waits for: a barrier of many names all of them for each flow behind it.
+/// Largest number of (waiting flow, predecessor) pairs. Each flow that waits for a barrier lists all its
+/// predecessors.
 const MOST_WAITS: u64 = 1 << 22;
 
-/// Most words of a line.
+/// Largest number of words in a line.
 const MOST_WORDS: usize = 4096;
 
-/// What a line may begin with.
+/// Valid begins of a line.
 const LINES: &str = "Nodes, Connections, Triggers, Failures, SRC->DST, trigger or failure";
-/// What may be said of a flow.
+/// Keys of a flow.
 const FLOW_KEYS: [&str; 9] =
     ["id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger", "prio", "msg", "addon"];
 
-/// The unit of starts, which the two programs that are called htsim read differently.
+/// Unit of starts. The two programs called htsim read starts in different units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HtsimDialect {
     /// uet-htsim: whole microseconds.
@@ -29,18 +31,19 @@ pub enum HtsimDialect {
     Csg,
 }
 
-/// A start from which on a file is of csg-htsim: a second, if it were microseconds; a microsecond, as picoseconds.
+/// Latest start from which a file is taken to be of csg-htsim: a second if read as microseconds, a
+/// microsecond if read as picoseconds.
 const TOO_LATE_FOR_US: u64 = 1_000_000;
 
 impl HtsimDialect {
-    /// Picoseconds of a unit of starts.
+    /// Returns the picoseconds in a unit of starts.
     pub(crate) const fn start_unit_ps(self) -> u64 {
         match self {
             HtsimDialect::Uet => 1_000_000,
             HtsimDialect::Csg => 1,
         }
     }
-    /// The comment at the head of a file that names the unit.
+    /// Returns the comment at the head of a file that names the unit.
     pub(crate) const fn comment(self) -> &'static str {
         match self {
             HtsimDialect::Uet => "# start in microseconds (uet-htsim)",
@@ -66,7 +69,8 @@ impl HtsimDialect {
         }
     }
 
-    /// By a comment of ours, else by the latest start.
+    /// Detects the dialect and returns it with the reason. A comment of pathweave decides, otherwise the
+    /// latest start.
     fn told_by(text: &str, latest: u64) -> (Self, &'static str) {
         let named = [HtsimDialect::Uet, HtsimDialect::Csg]
             .into_iter()
@@ -81,43 +85,48 @@ impl HtsimDialect {
     }
 }
 
-/// What a trigger starts, and when.
+/// Rule by which a trigger starts the flows that wait for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fires {
-    /// All that wait for it, when it is set off.
+    /// The first event starts all flows.
     OneShot,
-    /// The next of those that wait for it, in the order of the file, each time it is set off.
+    /// Each event starts one more flow, in the order of the file.
     MultiShot,
-    /// All that wait for it, when it has been set off so many times.
+    /// This many events start all flows.
     Barrier(u64),
 }
 
-/// A trigger as declared.
+/// A declared trigger.
 struct Trigger {
     line: u64,
     fires: Fires,
 }
 
-/// A flow as written.
+/// A flow as written in the file.
 struct Flow {
     record: FlowRecord,
     waits_for: Option<u64>,
-    /// Triggers, and what of this flow sets them off.
+    /// Triggers that this flow fires, each with the moment of the flow that does so.
     sets_off: Vec<(u64, Moment)>,
-    /// Whether some of what is written about it is not used.
+    /// True if the file has attributes of the flow that are not used.
     has_more: bool,
 }
 
 /// Parses a connection matrix.
 ///
-/// A flow that waits for a trigger begins when it is set off: by `send_done_trigger` once the sender has the last
-/// acknowledgement, by `recv_done_trigger` once the receiver has all. Triggers start what waits for them as in htsim: of one
-/// shot all flows, of several shots one after the other in the order of the file, barriers all flows at the last. Refused is
-/// what ends htsim (one shot set off twice, a barrier set off more often than it counts) and what would wait for ever.
-/// Messages (`msg`) of a flow share its connection. Failures, priorities and `addon` are not taken over, with a note.
+/// A flow that waits for a trigger begins when another flow fires it: `send_done_trigger` fires once the
+/// sender has the last acknowledgement, `recv_done_trigger` once the receiver has all bytes. Triggers start
+/// flows as in htsim. A oneshot starts all flows, a multishot starts one flow for each event in the order of
+/// the file, and a barrier starts all flows at the last event.
 ///
-/// Without a dialect the unit of starts is told from the file, with a note: microseconds, unless one of them would be a second
-/// or later.
+/// Messages (`msg`) of a flow share its connection. Failures, priorities and `addon` are omitted, with a
+/// note. Without a dialect, the unit of starts is detected, with a note: microseconds, unless the latest
+/// start would then be a second or later.
+///
+/// # Errors
+///
+/// Returns an error for input that makes htsim abort (a oneshot fired twice, a barrier fired more often than
+/// its count), and for flows that would wait forever.
 pub fn parse_htsim_cm(text: &str, file: &str, dialect: Option<HtsimDialect>) -> Result<FlowFile, FileError> {
     let mut announced: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut flows: Vec<Flow> = Vec::new();
@@ -203,7 +212,7 @@ fn number(name: &str, value: &str) -> Result<u64, String> {
     value.parse().map_err(|_| format!("{name} = {}: expected a whole number at or above 0", shown(value)))
 }
 
-/// An identifier: htsim takes 0 for none.
+/// Parses an identifier. htsim takes 0 as no identifier.
 fn identifier(name: &str, value: &str) -> Result<u64, String> {
     match number(name, value)? {
         0 => Err(format!("{name} = 0: expected 1 or more")),
@@ -211,7 +220,7 @@ fn identifier(name: &str, value: &str) -> Result<u64, String> {
     }
 }
 
-/// In the unit of the file; htsim reads a decimal number.
+/// Parses a start in the unit of the file. htsim reads a decimal number.
 fn start(value: &str) -> Result<u64, String> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     match whole.parse() {
@@ -220,7 +229,7 @@ fn start(value: &str) -> Result<u64, String> {
     }
 }
 
-/// From the unit of the file to picoseconds. A note where the unit had to be told from the file.
+/// Converts starts from the unit of the file to picoseconds. Returns a note if the unit had to be detected.
 fn scale_starts(
     flows: &mut [Flow],
     text: &str,
@@ -264,7 +273,7 @@ fn parse_trigger(words: &[&str]) -> Result<(u64, Fires), String> {
             "id" => id.replace(identifier("trigger id", words.next().unwrap_or_default())?).is_some(),
             "count" => count.replace(number("count", words.next().unwrap_or_default())?).is_some(),
             "oneshot" | "multishot" | "barrier" => {
-                // The count may follow at once.
+                // The count may follow directly.
                 if word == "barrier"
                     && let Some(given) = words.next_if(|next| next.bytes().all(|b| b.is_ascii_digit()))
                 {
@@ -309,7 +318,7 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
             flow.has_more = true;
             continue;
         }
-        // A message of the flow with this id; its number may be left out.
+        // This is a message of the flow with this id. Its number is optional.
         if key == "msg" {
             is_message = true;
             if let Some(value) = words.next_if(|next| !FLOW_KEYS.contains(next)) {
@@ -351,7 +360,8 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     Ok(flow)
 }
 
-/// Flows that set off triggers have identifiers, as others refer to them: numbers above those given, where they have none.
+/// Gives identifiers to flows that fire triggers, because other flows refer to them. A flow without one gets
+/// a number above all given ones.
 fn name_all(flows: &mut [Flow]) {
     let given = flows.iter().filter_map(|flow| flow.record.id.as_ref()?.parse::<u64>().ok());
     let mut last = given.max().unwrap_or(0);
@@ -361,7 +371,7 @@ fn name_all(flows: &mut [Flow]) {
     }
 }
 
-/// Triggers become flows that wait for others.
+/// Converts triggers to dependencies between flows.
 fn resolve(
     flows: Vec<Flow>,
     triggers: &BTreeMap<u64, Trigger>,
@@ -416,7 +426,7 @@ fn resolve(
         };
         return Err(FileError::at(file, trigger.line, format!("trigger {id}: {what}")));
     }
-    // How many flows each trigger of several shots has started.
+    // Number of flows that each multishot trigger has started.
     let mut shots: BTreeMap<u64, u32> = BTreeMap::new();
     let after = |flow: Flow| {
         let mut record = flow.record;
@@ -456,7 +466,8 @@ mod tests {
         assert_eq!(file.unused, ["x.cm: prio and addon of 1 flows are not used"]);
     }
 
-    /// The file of uet-htsim with starts of 2 to 16 us (incast/gen_random_incast_8192n_8c_16us_1Ms.cm), and one of csg-htsim.
+    /// Starts of 2 to 16 us are from a file of uet-htsim (incast/gen_random_incast_8192n_8c_16us_1Ms.cm); the
+    /// others are from one of csg-htsim.
     #[test]
     fn starts_are_microseconds_or_picoseconds() {
         let of = |starts: [u64; 2], head: &str, dialect| {
@@ -479,7 +490,7 @@ mod tests {
         assert!(
             csg.1[0].starts_with("x.cm: starts are read as picoseconds (csg-htsim), as the latest would be")
         );
-        // Said, one way or another: then nothing is guessed, or what is said.
+        // The unit is given as an argument or by a comment, so nothing is detected.
         assert_eq!(of([0, 16], "", Some(HtsimDialect::Csg)).unwrap(), (Time::from_ps(16), vec![]));
         assert_eq!(
             of([0, 9_000_000], "", Some(HtsimDialect::Uet)).unwrap(),
@@ -487,7 +498,7 @@ mod tests {
         );
         let said = of([0, 16], "# start in picoseconds (csg-htsim)\n", None).unwrap();
         assert_eq!((said.0, said.1.len()), (Time::from_ps(16), 1));
-        // Nothing to guess.
+        // All starts are 0, so the unit does not matter.
         assert_eq!(of([0, 0], "", None).unwrap(), (Time::ZERO, vec![]));
         let far = of([0, u64::MAX], "", Some(HtsimDialect::Uet)).unwrap_err().to_string();
         assert_eq!(far, "x.cm:4: start = 18446744073709551615: microseconds are at most 18446744073709");
@@ -569,8 +580,8 @@ mod tests {
         assert_eq!(file.flows[1].after, [After { moment: Moment::Completion, ..After::from("1") }]);
     }
 
-    /// As htsim's generator of all-to-alls in rounds of several flows writes them: the four flows of a round set off one
-    /// trigger, and each that ends starts the next of the four that wait for it.
+    /// htsim's generator of all-to-alls with several flows per round writes this: the four flows of a round
+    /// fire one trigger, and each flow that ends starts the next of the four flows that wait.
     #[test]
     fn several_flows_set_off_several_one_after_the_other() {
         let mut text = "Nodes 9\nConnections 8\nTriggers 1\n".to_owned();

@@ -1,4 +1,5 @@
-//! Flow lists of this and other programs. Parsers take text, never panic, and use memory in proportion to it.
+//! Flow lists of pathweave and of other programs. Parsers take text, never panic, and use memory proportional
+//! to the text.
 
 mod chakra;
 mod csv_list;
@@ -34,7 +35,7 @@ use pathweave_units::{Duration, Time};
 
 use crate::graph::Moment;
 
-/// A flow as a list has it; hosts are the list's identifiers, not yet checked against a fabric.
+/// A flow of a list. Its hosts are the list's identifiers, not yet checked against a fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRecord {
     /// Line of the file, from 1.
@@ -49,24 +50,25 @@ pub struct FlowRecord {
     pub size_bytes: u64,
     /// Earliest start.
     pub start: Time,
-    /// Flows that must be over before.
+    /// Flows that must end before this one begins.
     pub after: Vec<After>,
-    /// How many of them suffice, if not all have to be over.
+    /// Number of flows in `after` that suffice; `None` if all must end.
     pub needs: Option<u32>,
-    /// Time from the last of them to this one.
+    /// Delay between the last of these ends and the begin of this flow.
     pub delay: Duration,
-    /// Flows with the same number between the same hosts share a connection.
+    /// Number of the connection. Flows with the same number between the same hosts share it; `None` gives the
+    /// flow its own.
     pub connection: Option<u32>,
 }
 
-/// A flow that another waits for.
+/// A flow that another flow waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct After {
-    /// Its name.
+    /// Identifier of the flow.
     pub id: String,
-    /// Time from that moment until it counts as over.
+    /// Delay after that moment until the dependency is satisfied.
     pub delay: Duration,
-    /// What of it is waited for.
+    /// Moment of the flow that is waited for.
     pub moment: Moment,
 }
 
@@ -76,31 +78,31 @@ impl From<&str> for After {
     }
 }
 
-/// How many hosts a list is for.
+/// Number of hosts that a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostCount {
-    /// What the list calls it.
+    /// Name of the number in the list.
     pub field: &'static str,
-    /// The line that says so, from 1.
+    /// Line that states it, from 1.
     pub line: Option<u64>,
-    /// How many there are.
+    /// Number of hosts.
     pub count: u64,
 }
 
-/// The content of a flow list.
+/// Content of a flow list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFile {
-    /// Its flows, in order.
+    /// Flows in the order of the list.
     pub flows: Vec<FlowRecord>,
-    /// How many hosts there are, if the list says so.
+    /// Number of hosts, if the list states it.
     pub hosts: Option<HostCount>,
-    /// What the user should know, such as lines not read.
+    /// Notes for the user, such as lines that were not read.
     pub notes: Vec<String>,
-    /// What the list says about its flows that is not used.
+    /// Notes on attributes of flows that are not used.
     pub unused: Vec<String>,
 }
 
-/// A decimal number of a unit as exact picoseconds. The error says what is allowed.
+/// Parses a decimal number of a unit, exact to the picosecond. The error states what is allowed.
 fn exact_time(number: &str, unit: &str) -> Result<Duration, String> {
     let plain = number.starts_with(|c: char| c.is_ascii_digit())
         && number.bytes().all(|b| b.is_ascii_digit() || b == b'.');

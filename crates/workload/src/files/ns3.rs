@@ -1,11 +1,11 @@
-//! `flow.txt` of HPCC and ConWeave (ns-3): a count, then one flow a line.
+//! `flow.txt` of HPCC and ConWeave (ns-3): the number of flows, then one flow per line.
 
 use pathweave_units::Time;
 
 use super::{FlowFile, FlowRecord, exact_time};
 use crate::error::FileError;
 
-/// Which columns a line has.
+/// Columns of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ns3Dialect {
     /// `src dst pg dport BYTES START_SECONDS`
@@ -36,10 +36,10 @@ impl Ns3Dialect {
     }
 }
 
-/// Parses a `flow.txt`; the dialect is told from the first flow if it is not given.
+/// Parses a `flow.txt`. Without a dialect, the first flow determines it.
 ///
-/// As with the tools that made the format, nothing after the announced number of flows is read (a note says so),
-/// starts must ascend, and priority group and destination port are not used.
+/// The rules are those of the tools that write the format: lines after the announced number of flows are not
+/// read (with a note), starts must ascend, and priority group and destination port are not used.
 pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<FlowFile, FileError> {
     let mut lines = (1u64..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty());
     let Some((line, head)) = lines.next() else {
@@ -94,7 +94,7 @@ pub fn parse_ns3(text: &str, file: &str, dialect: Option<Ns3Dialect>) -> Result<
     Ok(found)
 }
 
-/// A flow; `unusual` tells whether it has another priority group or port than most.
+/// Parses a flow. Sets `unusual` if its priority group or port differs from the usual value.
 fn parse_flow(columns: &[&str], dialect: Ns3Dialect, unusual: &mut bool) -> Result<FlowRecord, String> {
     let names = dialect.columns();
     if columns.len() != names.len() {
@@ -126,7 +126,7 @@ fn parse_flow(columns: &[&str], dialect: Ns3Dialect, unusual: &mut bool) -> Resu
     Ok(flow)
 }
 
-/// Priority group and destination port as the tools that made the format write them.
+/// Returns the usual priority group or destination port in files of the tools that write the format.
 pub(crate) fn usual(name: &str) -> u64 {
     if name == "pg" { 3 } else { 100 }
 }

@@ -1,12 +1,13 @@
-//! Nothing is ignored in silence: each word of a file is obeyed, refused, or named in a note.
+//! Tests that no word of a file is ignored silently: each one has an effect, is rejected, or is named in a
+//! note.
 
 use std::fmt::Debug;
 
 use super::*;
 use crate::cdf::SizeCdf;
 
-/// Words of a file, each with its line, in whose place no other changes what is read; `answer` tells all that is read, with notes,
-/// or the error.
+/// Returns the words of a file, each with its line, that can be replaced without an effect. `answer` returns
+/// all that is read, with notes, or the error.
 fn unheeded<'a>(text: &'a str, answer: &dyn Fn(&str) -> String) -> Vec<(usize, &'a str)> {
     let plain = answer(text);
     assert!(!plain.starts_with("refused"), "{plain}");
@@ -23,7 +24,7 @@ fn unheeded<'a>(text: &'a str, answer: &dyn Fn(&str) -> String) -> Vec<(usize, &
     unheeded
 }
 
-/// Words in the place of a word: other numbers, or another name.
+/// Returns replacements of a word: other numbers, or other names.
 fn others(word: &str) -> Vec<String> {
     match word.parse::<i64>() {
         Ok(number) => vec![(number + 1).to_string(), (number + 7).to_string(), (number * 3 + 2).to_string()],
@@ -52,7 +53,7 @@ fn of_lists_of_flows() {
     let conweave = "2\n0 1 3 4000 2.0\n2 1 3 500 2.5\n0 1 3 9 3\n";
     let read = |text: &str| answer(parse_ns3(text, "flow.txt", None));
     let found = unheeded(conweave, &read);
-    // The third flow is one more than announced.
+    // The file announces two flows, so the third is not read.
     assert_eq!(found, [(4, "0"), (4, "1"), (4, "3"), (4, "9"), (4, "3")]);
     let file = parse_ns3(conweave, "flow.txt", None).unwrap();
     assert!(file.notes.join("\n").contains("announce"), "{:?}", file.notes);

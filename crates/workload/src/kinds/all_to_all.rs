@@ -1,4 +1,4 @@
-//! All-to-all, as in expert-parallel training: every member of a group sends to every other.
+//! All-to-all, as in expert-parallel training: every member of a group sends to every other one.
 
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
@@ -11,42 +11,46 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, PROCESS_BITS};
 use crate::sink::{Generate, Sink, Steps};
 
-/// Every host of a group, or every process on its hosts, sends to every other. Each round of each group is a job.
+/// Every host of a group, or every process on its hosts, sends to every other one. Each round of each group
+/// is a job.
 ///
-/// In step s (1 to n - 1) member i sends to member i + s, so that each step is a permutation.
+/// In step s (1 to n - 1), member i sends to member i + s, so each step is a permutation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AllToAll {
     /// Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
     pub size: Bytes,
-    /// Hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group. Default: one group of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Processes of a group, 2 to 32768 a host: process p is on the group's host p modulo their number, and each sends to
-    /// every process on another host. Default: one on each host.
+    /// Number of processes in a group, 2 to 32768 for each host. Process p is on host p modulo the number of
+    /// hosts of the group. Each process sends to every process on another host. Default: one process on each
+    /// host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
-    /// Step s begins so much times s - 1 later. Messages of one instant are posted in the order of their receivers, so
-    /// that without a window all hosts begin with the first one; with "1ps" they are posted in the order of the steps.
-    /// Default 0s.
+    /// Delay between the starts of consecutive steps: messages of step s start no earlier than (s - 1) times
+    /// this value. Messages with the same start are posted in the order of their receivers. So without
+    /// `window` and `stagger`, all hosts send to the first host first; with "1ps", messages are posted in the
+    /// order of steps. Default: 0s.
     #[serde(default)]
     pub stagger: Duration,
-    /// Which hosts form a group.
+    /// Assignment of hosts to groups.
     #[serde(default)]
     pub placement: Placement,
-    /// Messages a host has outstanding: step s begins once its message of step s - `window` is acknowledged.
-    /// Default: all at once.
+    /// Largest number of messages that a host has outstanding: step s begins once the host's message of step
+    /// s - `window` is acknowledged. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
-    /// Rounds, one after another: a host begins the next when it has sent and received all of the last.
+    /// Number of rounds, one after another (default 1). A host begins the next round when it has sent and
+    /// received all messages of the previous one.
     #[serde(default = "one")]
     pub repetitions: u32,
-    /// Time each host computes after each round; part of the round's job.
+    /// Duration of a computation at each host after each round, as part of the round's job (default 0).
     #[serde(default)]
     pub compute: Duration,
 }
 
-/// A process of a group: where it is, and its number there.
+/// A process of a group: its host, and its number on that host.
 struct Process {
     host: u32,
     local: u16,
@@ -88,8 +92,8 @@ impl Generate for AllToAll {
 }
 
 impl AllToAll {
-    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those
-    /// for the next round.
+    /// Declares one round. `ready` holds the tasks after which each member may begin; it is empty in the
+    /// first round. Returns those tasks for the next round.
     fn round(
         &self,
         out: &mut Sink<'_>,
@@ -107,7 +111,8 @@ impl AllToAll {
                 done.push(out.compute(member.host, self.compute, job)?);
             }
         }
-        // sent[step - 1][i]: message of member i in that step, or before it if that step's stays on its host.
+        // sent[step - 1][i] is the message of member i in that step. If that step stays within its host, it
+        // is the member's last message before.
         let size = self.size.get() * n as u64;
         let measure = Operation::AllToAll.measure(n, size);
         let steps = Steps {
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn steps_follow_the_window_and_rounds_follow_each_other() {
-        // A microsecond a message: 4 steps in pairs of two take 2 us, one by one 4 us, all at once 1 us.
+        // A message takes a microsecond. 4 steps take 2 us in pairs, 4 us one by one, and 1 us all at once.
         for (window, us) in [(Some(2), 2), (Some(1), 4), (None, 1)] {
             let graph = graph_of(5, all_to_all(window, None, 2));
             assert_eq!(job_ends(&graph), [Time::from_us(us), Time::from_us(2 * us)]);
@@ -193,7 +198,7 @@ mod tests {
 
     #[test]
     fn processes_send_to_those_of_other_hosts() {
-        // Processes 0 and 3 on host 0, 1 and 4 on host 1, 2 on host 2.
+        // Processes 0 and 3 are on host 0, 1 and 4 on host 1, and 2 on host 2.
         let Traffic::AllToAll(config) = all_to_all(None, None, 1) else { panic!("an all-to-all") };
         let graph = graph_of(
             3,
@@ -205,7 +210,7 @@ mod tests {
             let (src, dst) = message.processes();
             let (from, to) = (number(message.src, src), number(message.dst, dst));
             assert!(from < 5 && to < 5 && message.src != message.dst);
-            // Posted in the order of steps.
+            // Messages are posted in the order of steps.
             assert_eq!(message.start, Time::from_ps(u64::from((to + 5 - from) % 5 - 1)));
         }
         let pairs: BTreeSet<_> = graph.messages().iter().map(|m| (m.src, m.dst, m.stream)).collect();
@@ -216,13 +221,13 @@ mod tests {
     fn rounds_of_processes_follow_each_other() {
         let Traffic::AllToAll(config) = all_to_all(Some(1), None, 2) else { panic!("an all-to-all") };
         let graph = graph_of(3, Traffic::AllToAll(AllToAll { processes: Some(6), ..config }));
-        // One by one: 5 steps, of which the third stays on the host.
+        // With a window of 1 there are 5 steps, of which the third stays within the host.
         assert_eq!(job_ends(&graph), [Time::from_us(4), Time::from_us(8)]);
     }
 
     #[test]
     fn groups_of_the_udmp_evaluation() {
-        // UDMP, Fig. 11: 320 hosts in 20 groups of 16.
+        // UDMP paper, Fig. 11: 320 hosts in 20 groups of 16.
         let graph = graph_of(320, all_to_all(None, Some(16), 1));
         assert_eq!((graph.messages().len(), graph.jobs().len()), (20 * 16 * 15, 20));
         assert!(graph.messages().iter().all(|m| m.dst.0 % 20 == m.src.0 % 20));

@@ -1,4 +1,4 @@
-//! A list of flows, from the scenario or a file.
+//! A list of flows, from the scenario or from a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,26 +15,28 @@ use crate::files::{
 use crate::graph::{MAX_MESSAGE_SIZE, Moment};
 use crate::sink::{Generate, NamedFile, Sink};
 
-/// How a file writes flows.
+/// Format of a file of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowFormat {
-    /// CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
+    /// Detects the format: CSV if the name ends in ".csv", htsim if it ends in ".cm", otherwise HPCC or
+    /// ConWeave by the number of columns.
     #[default]
     Auto,
-    /// Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
-    /// after_moments (delivery or completion), after_count, delay_ns, connection.
+    /// Comma-separated values with column names: src, dst, size_bytes, and optionally start_ns, id, after,
+    /// after_delays_ns, after_moments (delivery or completion), after_count, delay_ns, connection.
     Csv,
     /// `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
     Hpcc,
     /// `flow.txt` of ConWeave: src dst pg bytes start_seconds.
     Conweave,
-    /// Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds (csg-htsim): the latter if one
-    /// of them would be a second or later as microseconds. A note says which.
+    /// Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds
+    /// (csg-htsim). They are picoseconds if one of them would be a second or later as microseconds. A note
+    /// states which.
     Htsim,
-    /// The same, with starts in microseconds.
+    /// Connection matrix of uet-htsim, with starts in microseconds.
     UetHtsim,
-    /// The same, with starts in picoseconds.
+    /// Connection matrix of csg-htsim, with starts in picoseconds.
     CsgHtsim,
 }
 
@@ -48,40 +50,44 @@ pub struct FlowSpec {
     pub dst: u64,
     /// Payload, 1 B to 4 GiB.
     pub size: Bytes,
-    /// Earliest start, since the start of the workload.
+    /// Earliest start, since the start of the workload (default 0).
     #[serde(default)]
     pub start: Duration,
-    /// A name by which other flows refer to this one.
+    /// Name by which other flows refer to this one. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Ids of flows that must be over before, as the sender of this one knows: delivered, where it is their receiver;
-    /// acknowledged, where it is their sender; delivered and a notification later (`network.task_notification`) elsewhere.
+    /// Ids of flows that must end before this one begins. An end counts when the sender of this flow learns
+    /// of it. If it is the receiver of the other flow, that is the delivery. If it is the sender of the other
+    /// flow, that is the last acknowledgement. Otherwise it is one notification (`network.task_notification`)
+    /// after the delivery. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Time from the last of them to this flow.
+    /// Delay between the last of these ends and the begin of this flow (default 0).
     #[serde(default)]
     pub delay: Duration,
-    /// Flows with the same number between the same hosts share a connection. Default: one of its own.
+    /// Number of the connection. Flows with the same number between the same hosts share it. Default: a
+    /// connection of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<u32>,
 }
 
-/// A list of flows, inline or from a file. The whole is one job.
+/// A list of flows, inline or from a file. The whole list is one job.
 ///
-/// Hosts are host numbers, or with an imported topology the ids of its file.
+/// Hosts are host numbers, or, with an imported topology, the identifiers of its file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flows {
-    /// The flows. Give this or `file`.
+    /// List of flows. Set either `flows` or `file`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowSpec>,
-    /// A file of flows, relative to the scenario. Give this or `flows`.
+    /// File of flows, relative to the scenario. Set either `flows` or `file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// How the file writes flows.
+    /// Format of the file.
     #[serde(default)]
     pub format: FlowFormat,
-    /// Shift all starts so that the first flow starts at once (files of ns-3 often begin at 2 s).
+    /// True to shift all starts so that the first flow starts at once (files of ns-3 often begin at 2 s).
+    /// Default: false.
     #[serde(default)]
     pub rebase: bool,
 }
@@ -112,8 +118,8 @@ impl Generate for Flows {
         }
         let place = if file.is_some() { "line" } else { "number" };
         check_ids(&list.flows, place).map_err(|(flow, fault)| fail(flow, fault))?;
-        // By content, so that the order of the list does not show: flows that are still equal have no id, so that
-        // nothing waits for them, and are interchangeable.
+        // Sorting by content makes the result independent of the order of the list. Flows that are still
+        // equal have no id, so nothing waits for them and they are interchangeable.
         list.flows.iter_mut().for_each(|f| f.after.sort_unstable());
         list.flows.sort_by(|a, b| content(a).cmp(&content(b)));
         declare(&list.flows, self.rebase, out)
@@ -162,20 +168,21 @@ impl Flows {
     }
 }
 
-/// All of a flow but its line.
+/// Returns all of a flow except its line, as a sort key.
 fn content(flow: &FlowRecord) -> impl Ord + '_ {
     let FlowRecord { line: _, id, src, dst, size_bytes, start, after, needs, delay, connection } = flow;
     (start, src, dst, size_bytes, connection, delay, id, (after, needs))
 }
 
-/// Checks a list as a workload does, but for whether its hosts exist. `file` is its name in errors.
+/// Checks a list as a workload does, except for the existence of its hosts. `file` is its name in error
+/// messages.
 pub fn check_flows(list: &FlowFile, file: &str) -> Result<(), FileError> {
     let fail = |flow: &FlowRecord, fault: Fault| FileError::at(file, flow.line, fault.what);
     list.flows.iter().try_for_each(|flow| check_itself(flow).map_err(|fault| fail(flow, fault)))?;
     check_ids(&list.flows, "line").map_err(|(flow, fault)| fail(flow, fault))
 }
 
-/// What is wrong with a flow.
+/// Error of a flow.
 struct Fault {
     field: Option<&'static str>,
     /// Field, value and what is allowed.
@@ -183,13 +190,13 @@ struct Fault {
 }
 
 impl Fault {
-    /// Of a field, `why` beginning with its value.
+    /// Makes the error of a field. `why` begins with the field's value.
     fn new(field: &'static str, why: impl std::fmt::Display) -> Self {
         Fault { field: Some(field), what: format!("{field} = {why}") }
     }
 }
 
-/// What is wrong with a flow by itself, and with its hosts.
+/// Checks a flow by itself, and its hosts.
 fn check(flow: &FlowRecord, env: &WorkloadEnv) -> Result<(), Fault> {
     for (field, id) in [("src", flow.src), ("dst", flow.dst)] {
         env.host_of(id).map_err(|why| Fault::new(field, format!("{id}: {why}")))?;
@@ -213,7 +220,8 @@ fn check_itself(flow: &FlowRecord) -> Result<(), Fault> {
     }
 }
 
-/// Ids must differ, and those waited for must exist. `place` is what the numbers of flows count.
+/// Checks that ids differ and that every id in `after` exists. `place` is the unit in which flows are
+/// counted, for errors.
 fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRecord, Fault)> {
     let mut by_id: BTreeMap<&str, &FlowRecord> = BTreeMap::new();
     for flow in flows {
@@ -263,7 +271,7 @@ fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(),
                 out.after_moment(draft, before, *moment)?;
                 continue;
             }
-            // Those that wait for as long share a pause.
+            // Flows that wait equally long for the same moment share a pause.
             let pause = match pauses.get(&(before, *delay, *moment)) {
                 Some(&pause) => pause,
                 None => {
@@ -348,7 +356,7 @@ mod tests {
     }
 
     proptest! {
-        /// Lists with many equal flows, equal chains and shared predecessors.
+        /// The lists have many equal flows, equal chains and shared predecessors.
         #[test]
         fn the_order_of_the_list_does_not_show(
             rows in prop::collection::vec((0u64..3, 1u64..3, prop::collection::vec(0usize..1000, 0..3), 0u8..4), 1..30),
@@ -371,7 +379,7 @@ mod tests {
         }
     }
 
-    /// The files of the repository, on a fabric whose hosts have the ids 1 to 320.
+    /// Reads a file of the repository, on a fabric whose hosts have the ids 1 to 320.
     fn from_file(file: &str, rebase: bool) -> Result<crate::Workload, WorkloadError> {
         let env = WorkloadEnv {
             base_dir: concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/flows").into(),

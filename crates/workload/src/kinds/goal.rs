@@ -1,4 +1,4 @@
-//! Schedules of LogGOPSim and ATLAHS.
+//! Schedules of LogGOPSim and ATLAHS as a workload.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,25 @@ use crate::files::{
 use crate::graph::{CoreId, JobId};
 use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, Sink};
 
-/// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS run it: computations, sends and receives of each rank, which
-/// wait for each other. The whole is one job.
+/// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS execute it: computations, sends and
+/// receives of each rank, with dependencies. The whole schedule is one job.
 ///
-/// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and receives of a pair
-/// of ranks and tag belong together in the order of the file; a send begins whether or not its receive has been reached, and
-/// is over when all is acknowledged, unless it is an eager one. What waits with `irequires` begins once the other may begin.
-/// Time that LogGOPSim takes for the network and for the ends (L, o, g, G, O) is not added: the network is simulated. A `nic`
-/// is not used: which port a host sends on is up to its paths.
+/// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and
+/// receives with the same pair of ranks and tag match in the order of the file. A send begins even if its
+/// receive has not been reached. It ends when all bytes are acknowledged, unless it is eager. An operation
+/// that waits with `irequires` begins once the other one may begin. LogGOPSim's times for the network and the
+/// hosts (L, o, g, G, O) are not added, because the network is simulated. `nic` is not used: the paths of a
+/// host determine the port it sends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// The schedule, relative to the scenario.
+    /// File of the schedule, relative to the scenario.
     pub file: String,
-    /// The host of each rank. Default: rank r is on host r.
+    /// Host of each rank. Default: rank r is on host r.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<u32>,
-    /// Sends of at most this size are over for their rank as soon as they begin (S of LogGOPSim). Default: none.
+    /// Largest size of an eager send, which ends for its rank as soon as it begins (S of LogGOPSim). Default:
+    /// 0, no send is eager.
     #[serde(default)]
     pub eager: Bytes,
 }
@@ -69,7 +71,7 @@ impl Generate for Goal {
     }
 }
 
-/// Of a file that is no text: what the binary form would have been.
+/// Extends the error for a file that is not text with the number that begins the binary form.
 fn with_binary_form(why: WorkloadError) -> WorkloadError {
     match why {
         WorkloadError::File(mut why) if why.message.contains("not text") => {
@@ -80,7 +82,7 @@ fn with_binary_form(why: WorkloadError) -> WorkloadError {
     }
 }
 
-/// An operation in the graph: what waits for those it needs, and what those that need it wait for.
+/// An operation in the graph. `begin` waits for its predecessors, and its successors wait for `end`.
 #[derive(Clone, Copy)]
 struct Placed {
     begin: Draft,
@@ -92,9 +94,9 @@ struct Play<'a, 's> {
     out: &'a mut Sink<'s>,
     hosts: Vec<u32>,
     job: JobId,
-    /// Sends and receives with their lines.
+    /// Sends and receives, each with its line.
     pairing: Pairing<u64>,
-    /// By rank and cpu.
+    /// Cores by rank and cpu.
     cores: BTreeMap<(usize, u32), CoreId>,
 }
 
@@ -136,7 +138,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// `is_watched`: others wait for its begin.
+    /// Declares an operation. `is_watched` is true if others wait for its begin.
     fn operation(&mut self, rank: usize, op: &GoalOp, is_watched: bool) -> Result<Placed, WorkloadError> {
         let host = self.hosts[rank];
         match op.act {
@@ -152,7 +154,7 @@ impl Play<'_, '_> {
             GoalAct::Send { to, bytes, tag } => {
                 self.check_peer(rank, op.line, to)?;
                 let pair = (host, self.hosts[to as usize]);
-                // A message has a byte at least.
+                // The smallest message has one byte.
                 let size = Bytes::new(bytes.max(1));
                 let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(0), Some(self.job));
                 let message = message.or_else(|why| self.fail(op.line, why))?;
@@ -206,7 +208,7 @@ mod tests {
     use crate::kinds::Traffic;
     use crate::testing::job_ends;
 
-    /// A schedule of so many ranks, in a file of its own.
+    /// Builds a schedule with these blocks of ranks, from a file of its own.
     fn built(
         name: &str,
         blocks: &[&str],
@@ -227,7 +229,7 @@ mod tests {
         build(&[WorkloadConfig::new(Traffic::Goal(goal))], &env).map_err(|e| e.to_string())
     }
 
-    /// When the schedule is over, ns, where a byte takes 1 ns.
+    /// Returns the end of the schedule if a byte takes 1 ns.
     fn end_ns(name: &str, blocks: &[&str], config: impl FnOnce(&mut Goal)) -> Time {
         let graph = built(name, blocks, config, blocks.len() as u32).unwrap().graph;
         job_ends(&graph)[0]
@@ -251,11 +253,11 @@ mod tests {
     fn computations_of_a_cpu_take_turns() {
         assert_eq!(end_ns("one-cpu", &["calc 100\ncalc 30"], PLAIN), Time::from_ns(130));
         assert_eq!(end_ns("two-cpus", &["calc 100\ncalc 30 cpu 1"], PLAIN), Time::from_ns(100));
-        // In the order in which they may begin, not that of the file: the first waits for 50 bytes, meanwhile the
-        // second takes 200 ns.
+        // Computations run in the order in which they may begin, not in the order of the file. The first one
+        // waits for 50 bytes; meanwhile the second one takes 200 ns.
         let blocks = ["a: calc 10\ncalc 200\nr: recv 50b from 1\na requires r", "send 50b to 0"];
         assert_eq!(end_ns("turns", &blocks, PLAIN), Time::from_ns(210));
-        // Where nothing is sent the same takes as long, so nothing of it counts as communication.
+        // Without messages the schedule takes as long, so none of its time counts as communication.
         let graph = built("turns", &blocks, PLAIN, 2).unwrap().graph;
         assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_ns(210));
     }
@@ -267,7 +269,7 @@ mod tests {
         let with = |word: &str| format!("s: {send}c: calc 300\nc {word} s");
         assert_eq!(end_ns("over", &[&with("requires"), other], PLAIN), Time::from_ns(1_000));
         assert_eq!(end_ns("begun", &[&with("irequires"), other], PLAIN), Time::from_ns(700));
-        // A send begins after what it requires, and with it what requires its begin.
+        // A send begins after the operations it requires. Operations that require its begin start with it.
         let chain = format!(
             "c: calc 50\n{}\ns requires c",
             with("irequires").replace("c:", "d:").replace("c i", "d i")
@@ -280,7 +282,7 @@ mod tests {
 
     #[test]
     fn equal_tags_in_the_order_of_the_file() {
-        // The second receive of tag 1 gets 20 bytes, whoever waits for what.
+        // The second receive of tag 1 gets 20 bytes, whatever the dependencies.
         let blocks = [
             "send 10b to 1 tag 1\nsend 20b to 1 tag 1\nsend 30b to 1",
             "recv 30b from 0\nrecv 10b from 0 tag 1\nrecv 20b from 0 tag 1",

@@ -7,41 +7,41 @@ use crate::builder::Stream;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
-/// Which hosts send to the receivers of an incast.
+/// Rule by which the senders of an incast are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Draw {
-    /// For each receiver any of the other hosts; one may send to several receivers.
+    /// Senders are drawn for each receiver among all other hosts. A host may send to several receivers.
     #[default]
     Independent,
-    /// A host sends to one receiver only, and receivers do not send.
+    /// Each host sends to one receiver at most, and receivers do not send.
     Disjoint,
 }
 
-/// Many hosts send to one at the same time. Each receiver's event is a job.
+/// Many hosts send to one host at the same time. Each receiver's event is a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
-    /// Senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
+    /// Number of senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
     pub senders: u32,
     /// Size of each message, 1 B to 4 GiB.
     pub size: Bytes,
-    /// Number of receivers, drawn by seed.
+    /// Number of receivers, drawn by seed (default 1).
     #[serde(default = "one")]
     pub receivers: u32,
-    /// The receivers, as host numbers, instead of a number of random ones.
+    /// Receivers as host numbers. Replaces `receivers`, which draws them at random. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_hosts: Option<Vec<u32>>,
-    /// Which hosts send.
+    /// Rule by which senders are drawn.
     #[serde(default)]
     pub draw: Draw,
-    /// Each message starts this much later at most, evenly distributed.
+    /// Largest extra delay of the start of a message, drawn from a uniform distribution from 0 (default 0).
     #[serde(default)]
     pub jitter: Duration,
-    /// How often the event takes place; each time with other senders.
+    /// Number of events (default 1). Each event has other senders.
     #[serde(default = "one")]
     pub repetitions: u32,
-    /// Time from one event to the next.
+    /// Time between the starts of consecutive events (default 1 ms).
     #[serde(default = "one_ms")]
     pub interval: Duration,
 }

@@ -5,20 +5,21 @@ use serde::{Deserialize, Serialize};
 use crate::error::WorkloadError;
 use crate::sink::Sink;
 
-/// Which hosts form a group.
+/// Assignment of hosts to groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// Neighbours: group 0 is hosts 0, 1, 2, ...
+    /// Consecutive hosts form a group: group 0 is hosts 0, 1, 2, ...
     #[default]
     Consecutive,
-    /// Far apart: with G groups, group 0 is hosts 0, G, 2G, ...
+    /// Hosts at equal distances form a group: with G groups, group 0 is hosts 0, G, 2G, ...
     Strided,
-    /// Drawn by seed.
+    /// Groups are drawn by seed.
     Random,
 }
 
-/// Divides the hosts into groups of `size` (default: one group of all); hosts left over stay idle, with a note.
+/// Divides the hosts into groups of `size` (default: one group of all hosts). Remaining hosts stay idle, with
+/// a note.
 pub(super) fn groups(
     out: &mut Sink<'_>,
     size: Option<u32>,
@@ -45,7 +46,11 @@ pub(super) fn groups(
     Ok((0..count).map(|g| (0..size).map(|k| order[member(g, k) as usize]).collect()).collect())
 }
 
-/// The same where the scenario may list the groups itself; `size` and `placement` are then not used.
+/// Returns the groups that the scenario lists, or those of [`groups`] if it lists none.
+///
+/// # Errors
+///
+/// Returns an error if the scenario gives both `size` and a list.
 pub(super) fn listed_or_groups(
     out: &mut Sink<'_>,
     listed: &[Vec<u32>],

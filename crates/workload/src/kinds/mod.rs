@@ -1,4 +1,4 @@
-//! The kinds of workload, one file each. To add one, write its file and a line in the registry below.
+//! Kinds of workload, one file each. A new kind needs a file, and an entry in the registry below.
 
 mod all_to_all;
 mod chakra;
@@ -42,7 +42,7 @@ use crate::sink::{Generate, Sink};
 
 macro_rules! registry {
     ($($name:literal $kind:ident: $help:literal,)*) => {
-        /// What is sent, by kind.
+        /// Traffic of a workload, by kind.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(tag = "kind")]
         pub enum Traffic {
@@ -50,11 +50,11 @@ macro_rules! registry {
         }
 
         impl Traffic {
-            /// The name of the kind.
+            /// Returns the name of the kind.
             pub fn kind(&self) -> &'static str {
                 match self { $(Traffic::$kind(_) => $name,)* }
             }
-            /// The files it names, with the field that does.
+            /// Returns the files that the configuration names, each with its field.
             pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
                 match self { $(Traffic::$kind(config) => config.files(),)* }
             }

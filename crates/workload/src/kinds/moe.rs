@@ -1,4 +1,4 @@
-//! Mixture-of-experts layers: tokens go to the hosts of their experts and come back.
+//! Mixture-of-experts layers: each token is sent to the hosts of its experts, and the results are sent back.
 
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
@@ -13,57 +13,61 @@ use crate::sink::{Generate, Sink, Steps};
 
 /// Groups of hosts that share the experts of a model. Each iteration of each group is a job.
 ///
-/// In a layer each host computes (attention and router), sends its tokens to the hosts of their experts (dispatch),
-/// computes what it was sent, and sends the results back (combine). Hosts are not equally popular: the k-th most popular
-/// one draws tokens in proportion to k^-`skew`, from each host alike, but at most every token once. Who is popular is
-/// drawn by seed for each layer. Token counts are these expectations rounded to whole tokens, not draws.
+/// In a layer, each host computes (attention and router), sends its tokens to the hosts of their experts
+/// (dispatch), computes the tokens it has received, and sends the results back (combine).
+///
+/// Hosts are not equally popular. The k-th most popular host gets tokens in proportion to k^-`skew`, the same
+/// number from each host, but no token twice. The order of popularity is drawn by seed for each layer. Token
+/// counts are expected values rounded to whole tokens, not draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Moe {
-    /// Tokens of each host.
+    /// Number of tokens of each host.
     pub tokens: u32,
     /// Size of a token, such as 14,336 B: 7,168 values of 2 B (DeepSeek-V3).
     pub token_size: Bytes,
-    /// Hosts each token goes to, at most the hosts of a group (default 2, as in Mixtral).
+    /// Number of hosts to which each token is sent, at most the number of hosts in a group (default 2, as in
+    /// Mixtral).
     #[serde(default = "two")]
     pub top_k: u32,
-    /// How unequal hosts are: 0 for equal, 1 for the law of Zipf.
+    /// Exponent of the popularity of hosts, 0 to 10: 0 for equal popularity, 1 for Zipf's law (default 0).
     #[serde(default)]
     pub skew: f64,
-    /// Layers of an iteration.
+    /// Number of layers in an iteration (default 1).
     #[serde(default = "one")]
     pub layers: u32,
-    /// Time a host computes before it dispatches.
+    /// Duration of a host's computation before its dispatch (default 0).
     #[serde(default)]
     pub attention: Duration,
-    /// Time a host computes between dispatch and combine if it got as many tokens as the mean; others in proportion.
+    /// Duration of a host's computation between dispatch and combine, for the mean number of tokens (default
+    /// 0). It is proportional to the number of tokens that the host has received.
     #[serde(default)]
     pub expert: Duration,
-    /// Which messages are sent at once.
+    /// Concurrency of the messages of dispatch and combine.
     #[serde(default)]
     pub exchange: Exchange,
-    /// Hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group. Default: one group of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Which hosts form a group.
+    /// Assignment of hosts to groups.
     #[serde(default)]
     pub placement: Placement,
-    /// The hosts of each group, instead of `group_size` and `placement`.
+    /// Hosts of each group. Replaces `group_size` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Vec<u32>>,
-    /// Iterations, one after another.
+    /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub repetitions: u32,
 }
 
-/// Which messages of an exchange of tokens are sent at once.
+/// Concurrency of the messages of an exchange of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exchange {
-    /// All.
+    /// Each host sends all its messages at once.
     #[default]
     Direct,
-    /// One a host: to the next host, then to the one after it, and so on.
+    /// Each host sends one message at a time: first to the next host, then to the one after it, and so on.
     Pairwise,
 }
 
@@ -121,8 +125,8 @@ impl Moe {
         Ok(())
     }
 
-    /// One layer, of which host j gets `tokens[j]` from each. `ready` are the tasks after which each host begins (none in
-    /// the first). Returns those for the next.
+    /// Declares one layer, in which host j gets `tokens[j]` from each host. `ready` holds the tasks after
+    /// which each host begins; it is empty in the first layer. Returns those tasks for the next layer.
     fn layer(
         &self,
         out: &mut Sink<'_>,
@@ -160,7 +164,7 @@ impl Moe {
         Ok(done)
     }
 
-    /// What the messages of an exchange are steps of. Hosts send different amounts, so it has no bandwidth.
+    /// Returns the description of an exchange. It has no bandwidth, because hosts send different amounts.
     fn steps(&self, kind: &'static str, ranks: usize) -> Steps<'static> {
         let algorithm = match self.exchange {
             Exchange::Direct => Algorithm::Direct,
@@ -169,7 +173,8 @@ impl Moe {
         Steps { kind, ranks, algorithm, measure: None, parallelism: Some(Parallelism::Expert) }
     }
 
-    /// Every host sends every other what `bytes` says. Returns what each sends and receives.
+    /// Declares a message of `bytes(src, dst)` for each pair of hosts. Returns the messages that each host
+    /// sends and receives.
     fn exchange(
         &self,
         out: &mut Sink<'_>,
@@ -203,12 +208,13 @@ impl Moe {
     }
 }
 
-/// Tokens that each host gets from each, where `order` has them by popularity: shares in proportion to rank^-`skew`, none
-/// above `tokens`, rounded so that they add up to `tokens` times `top_k`.
+/// Returns the tokens that each host gets from each host. `order` lists the hosts by popularity. Shares are
+/// proportional to rank^-`skew`, none exceeds `tokens`, and the rounded shares add up to `tokens` times
+/// `top_k`.
 fn tokens_by_host(tokens: u32, top_k: u32, skew: f64, order: &[usize]) -> Vec<u32> {
     let n = order.len();
     let weight: Vec<f64> = (1..=n).map(|rank| libm::pow(rank as f64, -skew)).collect();
-    // The most popular are full one after another, and what they cannot take is shared by the others.
+    // The most popular hosts reach the limit one after another. The other hosts share the rest.
     let (mut full, mut left) = (0, f64::from(tokens) * f64::from(top_k));
     let mut rest: f64 = weight.iter().sum();
     while full < n && left * weight[full] / rest >= f64::from(tokens) {
@@ -218,7 +224,7 @@ fn tokens_by_host(tokens: u32, top_k: u32, skew: f64, order: &[usize]) -> Vec<u3
     }
     let share = |k: usize| if k < full { f64::from(tokens) } else { left * weight[k] / rest };
     let mut counts: Vec<u32> = (0..n).map(|k| share(k) as u32).collect();
-    // Largest remainders first; the more popular first where they are equal.
+    // Largest remainders come first. Among equal ones, the more popular host comes first.
     let mut by_remainder: Vec<usize> = (full..n).collect();
     by_remainder.sort_by(|&a, &b| (share(b).fract()).total_cmp(&share(a).fract()));
     let given: u64 = counts.iter().map(|&c| u64::from(c)).sum();
@@ -259,10 +265,11 @@ mod tests {
     #[test]
     fn tokens_by_hand() {
         assert_eq!(tokens_by_host(100, 2, 0.0, &[0, 1, 2, 3]), [50, 50, 50, 50]);
-        // Weights 1, 1/2, 1/3, 1/4 add up to 25/12: shares of 48, 24, 16, 12 tokens.
+        // Weights 1, 1/2, 1/3, 1/4 add up to 25/12, which gives shares of 48, 24, 16 and 12 tokens.
         assert_eq!(tokens_by_host(100, 1, 1.0, &[2, 0, 3, 1]), [24, 12, 48, 16]);
-        // Twice as many: 96, 48, 32, 24. Three times: the first is full at 100, the others share 200 by 6 : 4 : 3, where
-        // 92.31 + 61.54 + 46.15 leave one over for the largest remainder.
+        // Twice as many tokens give 96, 48, 32 and 24. With three times as many, the first host reaches its
+        // limit of 100. The others share 200 by 6 : 4 : 3; 92.31 + 61.54 + 46.15 leave one token for the
+        // largest remainder.
         assert_eq!(tokens_by_host(100, 3, 1.0, &[0, 1, 2, 3]), [100, 92, 62, 46]);
         assert_eq!(tokens_by_host(100, 4, 1.0, &[0, 1, 2, 3]), [100; 4]);
     }
@@ -281,26 +288,27 @@ mod tests {
 
     #[test]
     fn a_layer_by_hand() {
-        // Four hosts get 50 tokens of 10 B from each: 5 us, 500 ns out, 20 us, 500 ns back.
+        // Four hosts get 50 tokens of 10 B from each host: 5 us of attention, 500 ns out, 20 us of expert,
+        // 500 ns back.
         let graph = graph_of(4, Traffic::Moe(moe(100, 2, 0.0)));
         assert_eq!(graph.messages().len(), 24);
         assert_eq!(graph.total_bytes(), 24 * 500);
         assert_eq!(job_ends(&graph), [Time::from_us(26)]);
         assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_us(25));
-        // One by one: three times as long each way.
+        // With one message at a time, each direction takes three times as long.
         let pairwise = Moe { exchange: Exchange::Pairwise, repetitions: 2, ..moe(100, 2, 0.0) };
         assert_eq!(job_ends(&graph_of(4, Traffic::Moe(pairwise))), [Time::from_us(28), Time::from_us(56)]);
     }
 
     #[test]
     fn who_is_popular_computes_longer() {
-        // The host with 48 of 100 tokens from each of four has 1.92 times the mean: 38.4 us. Its messages are the largest:
-        // 480 ns each way.
+        // The host with 48 of 100 tokens from each of four hosts has 1.92 times the mean: 38.4 us. Its
+        // messages are the largest: 480 ns each way.
         let graph = graph_of(4, Traffic::Moe(moe(100, 1, 1.0)));
         assert_eq!(job_ends(&graph), [Time::from_ns(5_000 + 480 + 38_400 + 480)]);
-        // Everybody sends out 100 tokens less its own.
+        // Every host sends 100 tokens, less those for itself.
         assert_eq!(graph.total_bytes(), 2 * 3 * 100 * 10);
-        // Each layer has popular experts of its own.
+        // Each layer has its own popular experts.
         let graph = graph_of(8, Traffic::Moe(Moe { layers: 8, ..moe(100, 1, 1.0) }));
         let most = |m: &&crate::graph::Message| m.size.get() >= 360;
         let popular: std::collections::BTreeSet<_> =

@@ -1,4 +1,4 @@
-//! Permutation traffic: the load of every host link is the same, and only paths in the fabric collide.
+//! Permutation traffic: every host link has the same load, so contention arises only on paths in the fabric.
 
 use pathweave_units::{Bytes, Duration, Rng};
 use serde::{Deserialize, Serialize};
@@ -7,38 +7,40 @@ use crate::builder::Stream;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
-/// How receivers are assigned.
+/// Rule by which receivers are assigned to senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// At random, by seed; no host to itself.
+    /// Random receivers, drawn by seed. No host sends to itself.
     #[default]
     Random,
-    /// At random, every flow between different racks.
+    /// Random receivers. Every flow is between different racks.
     InterRack,
-    /// At random, every flow between different pods.
+    /// Random receivers. Every flow is between different pods.
     InterPod,
-    /// Host i to host i + `shift`, modulo the number of hosts.
+    /// Host i sends to host i + `shift`, modulo the number of hosts.
     Shift,
 }
 
-/// Every host sends to one host and receives from one. The whole is one job.
+/// Every host sends to one host and receives from one. The whole permutation is one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Permutation {
     /// Size of a message, 1 B to 4 GiB.
     pub size: Bytes,
-    /// How receivers are assigned.
+    /// Rule by which receivers are assigned.
     #[serde(default)]
     pub pattern: Pattern,
-    /// Distance of sender and receiver in hosts, for `pattern = "shift"` only. Default: half the hosts.
+    /// Distance between sender and receiver, in hosts; only with `pattern = "shift"`. Default: half the
+    /// number of hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<u32>,
-    /// Only this many of the flows, drawn by seed: that many pairs, in which a host sends at most once and receives at
-    /// most once. Default: all, one from each host.
+    /// Number of flows, drawn by seed among those of the permutation. A host sends and receives one flow at
+    /// most. Default: all flows, one from each host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
-    /// Messages each host sends to its receiver, all posted at the start on one connection.
+    /// Number of messages that each host sends to its receiver (default 1). All of them are posted at the
+    /// start, on one connection.
     #[serde(default = "one")]
     pub repetitions: u32,
 }
@@ -107,11 +109,11 @@ impl Permutation {
     }
 }
 
-/// A random permutation without a fixed class: `class[i] != class[result[i]]`. `None` if a class holds more than
-/// half of all, so that there is none.
+/// Returns a random permutation in which no element keeps its class: `class[i] != class[result[i]]`. Returns
+/// `None` if one class has more than half of all elements, because then none exists.
 ///
-/// Draws whole permutations while that has a chance (then every valid one is equally likely), and otherwise
-/// mends the last one by swaps.
+/// Draws up to 64 whole permutations, so that every valid one is equally likely. If all are invalid, it
+/// repairs the last one by swaps.
 fn between_classes(class: &[u32], rng: &mut Rng) -> Option<Vec<u32>> {
     let n = class.len();
     let mut sorted = class.to_vec();
@@ -131,7 +133,8 @@ fn between_classes(class: &[u32], rng: &mut Rng) -> Option<Vec<u32>> {
     for i in 0..n {
         if clash(i, to[i]) {
             let from = rng.below(n as u32) as usize;
-            // Fewer than n of the n flows touch the class of i, as it holds at most half of them.
+            // Fewer than n of the n flows touch the class of i, because that class has at most half of the
+            // hosts.
             let j = (from..n)
                 .chain(0..from)
                 .find(|&j| class[j] != class[i] && class[to[j] as usize] != class[i])

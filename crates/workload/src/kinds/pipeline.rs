@@ -1,4 +1,5 @@
-//! Pipeline-parallel training: stages that pass activations on and gradients back.
+//! Pipeline-parallel training: stages forward activations to the next stage, and gradients to the previous
+//! one.
 
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
@@ -9,56 +10,58 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
 use crate::sink::{Generate, Sink};
 
-/// Groups of hosts that each hold a model, a stage a host. Each iteration of each group is a job.
+/// Groups of hosts that each hold a model, one stage per host. Each iteration of each group is a job.
 ///
-/// An iteration takes each microbatch forward through all stages and backward again. A stage does one thing at a time, in
-/// the order of its schedule, each once its input has arrived from its neighbour. The next iteration begins at a stage
-/// when it is through with the last one.
+/// An iteration processes each microbatch forward through all stages, and then backward. A stage does one
+/// computation at a time, in the order of its schedule, each once its input has arrived from the adjacent
+/// stage. A stage begins the next iteration when it has finished the current one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
-    /// Stages of a pipeline, 2 or more, a host each. Default: one pipeline of all hosts.
+    /// Number of stages in a pipeline, 2 or more, one host each. Default: one pipeline of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
-    /// Which hosts form a pipeline.
+    /// Assignment of hosts to pipelines.
     #[serde(default)]
     pub placement: Placement,
-    /// The hosts of each pipeline in the order of its stages, instead of `stages` and `placement`.
+    /// Hosts of each pipeline in the order of its stages. Replaces `stages` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Vec<u32>>,
-    /// Microbatches of an iteration.
+    /// Number of microbatches in an iteration.
     pub microbatches: u32,
-    /// Size of what a stage passes on for a microbatch, forward and backward: microbatch x sequence x hidden size x bytes
-    /// of a value.
+    /// Size of a message between stages for one microbatch, forward and backward: microbatch x sequence x
+    /// hidden size x bytes per value.
     pub activation: Bytes,
-    /// Time a stage computes for a microbatch, forward.
+    /// Duration of a stage's forward computation for one microbatch (default 0).
     #[serde(default)]
     pub forward: Duration,
-    /// The same backward; about twice the time, as it multiplies twice.
+    /// Duration of a stage's backward computation for one microbatch (default 0). It is about twice
+    /// `forward`, because it has twice the multiplications.
     #[serde(default)]
     pub backward: Duration,
-    /// In which order stages work.
+    /// Order of a stage's computations.
     #[serde(default)]
     pub schedule: Schedule,
-    /// Iterations, one after another.
+    /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub repetitions: u32,
 }
 
-/// In which order the stages of a pipeline work.
+/// Order of the computations of a pipeline stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Schedule {
-    /// Stage s of S does S - 1 - s microbatches forward, then one forward and one backward in turn (Narayanan et al.,
-    /// "PipeDream", SOSP 2019, with a flush after each iteration).
+    /// One forward, one backward. Stage s of S first does S - 1 - s microbatches forward, and then alternates
+    /// between one forward and one backward (Narayanan et al., "PipeDream", SOSP 2019, with a flush after
+    /// each iteration).
     #[default]
     #[serde(rename = "1f1b")]
     OneForwardOneBackward,
-    /// All forward, then all backward (Huang et al., "GPipe", 2019).
+    /// All microbatches forward, then all backward (Huang et al., "GPipe", 2019).
     #[serde(rename = "gpipe")]
     GPipe,
 }
 
-/// What a stage does next, and for which microbatch.
+/// Next computation of a stage, with the index of its microbatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Forward(usize),
@@ -114,7 +117,7 @@ impl Generate for Pipeline {
 }
 
 impl Pipeline {
-    /// One iteration; `last` is what each stage did last.
+    /// Declares one iteration. `last` holds the last task of each stage.
     fn iteration(
         &self,
         out: &mut Sink<'_>,
@@ -128,7 +131,7 @@ impl Pipeline {
         for (stage, &host) in members.iter().enumerate() {
             let (mut ahead, mut back) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
             for act in self.schedule.acts(stage, stages, batches) {
-                // A stage goes through microbatches in their order, both ways.
+                // A stage processes microbatches in order, in both directions.
                 let (list, duration, activity, batch) = match act {
                     Act::Forward(batch) => (&mut ahead, self.forward, "forward", batch),
                     Act::Backward(batch) => (&mut back, self.backward, "backward", batch),
@@ -155,7 +158,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// What one task passes to another.
+    /// Declares a message from one task to another.
     fn pass(
         &self,
         out: &mut Sink<'_>,
@@ -205,15 +208,15 @@ mod tests {
 
     #[test]
     fn two_stages_by_hand() {
-        // A microsecond a message. Stage 1: F0 11-21, B0 21-41, F1 41-51, B1 51-71. Stage 0: F0 0-10, F1 10-20, B0 42-62,
-        // B1 72-92.
+        // A message takes a microsecond. Stage 1: F0 11-21, B0 21-41, F1 41-51, B1 51-71. Stage 0: F0 0-10,
+        // F1 10-20, B0 42-62, B1 72-92.
         let graph = graph_of(2, Traffic::Pipeline(pipeline(Schedule::OneForwardOneBackward, 2)));
         assert_eq!((graph.messages().len(), graph.computes().len()), (4, 8));
         assert_eq!(job_ends(&graph), [Time::from_us(92)]);
-        // Without a network (S - 1 + m) (f + b).
+        // Without a network, the time is (S - 1 + m) (f + b).
         assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_us(3 * 30));
-        // Four microbatches: GPipe passes everything forward while stage 1 computes; the last B comes a message later.
-        // Stage 1: F 11-51, B 51-131; stage 0: B3 132-152.
+        // Four microbatches: GPipe does everything forward while stage 1 computes. The last B ends one
+        // message later. Stage 1: F 11-51, B 51-131. Stage 0: B3 132-152.
         let graph = graph_of(2, Traffic::Pipeline(pipeline(Schedule::GPipe, 4)));
         assert_eq!(job_ends(&graph), [Time::from_us(152)]);
     }

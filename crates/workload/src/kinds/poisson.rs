@@ -9,29 +9,31 @@ use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, NamedFile, Sink};
 
-/// What `load` is a share of.
+/// Capacity to which `load` refers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOf {
-    /// The links of all hosts.
+    /// Capacity of the links of all hosts.
     #[default]
     HostLinks,
-    /// The links from racks upwards, the bisection of a leaf-spine; only flows between racks count.
+    /// Capacity of the links from racks upwards, which is the bisection of a leaf-spine. Only flows between
+    /// racks count.
     RackUplinks,
 }
 
-/// Between which hosts flows go.
+/// Pairs of hosts between which flows go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairs {
-    /// Any two, evenly distributed.
+    /// Any two hosts, from a uniform distribution.
     #[default]
     Any,
-    /// Any two in different racks: an evenly drawn sender, then a receiver in another rack.
+    /// Two hosts in different racks: a sender from a uniform distribution, then a receiver in another rack.
     InterRack,
-    /// Any two in the same data centre.
+    /// Two hosts in the same data centre.
     IntraSite,
-    /// Any two in different data centres: an evenly drawn sender, then a receiver in another one.
+    /// Two hosts in different data centres: a sender from a uniform distribution, then a receiver in another
+    /// data centre.
     InterSite,
 }
 
@@ -39,21 +41,22 @@ pub enum Pairs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
-    /// PROBABILITY", with blanks or a comma between them, probabilities 0 to 1 or 0 to 100.
+    /// Distribution of sizes: a name (see `pathweave list workloads`), or a file. Each line of a file is
+    /// "BYTES PROBABILITY", separated by blanks or a comma, with probabilities from 0 to 1 or from 0 to 100.
     pub sizes: String,
-    /// Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
+    /// Offered payload as a fraction of the capacity, above 0 and at most 10; 1 is the full capacity. Headers
+    /// are extra.
     pub load: f64,
-    /// What `load` is a share of.
+    /// Capacity to which `load` refers.
     #[serde(default)]
     pub load_of: LoadOf,
-    /// Flows arrive for this long. Give this or `flows`.
+    /// Time during which flows arrive. Set either `duration` or `flows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
-    /// Number of flows. Give this or `duration`.
+    /// Number of flows. Set either `flows` or `duration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<u64>,
-    /// Between which hosts flows go.
+    /// Pairs of hosts between which flows go.
     #[serde(default)]
     pub pairs: Pairs,
 }
@@ -109,7 +112,7 @@ impl Poisson {
         Ok(cdf)
     }
 
-    /// Payload of all hosts together, bit/s.
+    /// Returns the payload that all hosts together offer, bit/s.
     fn offered_bps(&self, pairs: &PairPicker, out: &Sink<'_>) -> Result<f64, WorkloadError> {
         if !(self.load > 0.0 && self.load <= 10.0) {
             return out.bad("load", self.load, "expected a share above 0, usually 0.1 to 1 (at most 10)");
@@ -142,12 +145,12 @@ impl Poisson {
 
 /// Draws pairs of different hosts.
 struct PairPicker {
-    /// Hosts ordered by class; a pair is never of one class, or always.
+    /// Hosts sorted by class (rack or data centre). Either no pair is within one class, or every pair is.
     order: Vec<u32>,
-    /// Where the class of each position of `order` begins and ends.
+    /// Range of the class of each position of `order`, as begin and end.
     class: Vec<(u32, u32)>,
     within: bool,
-    /// Share of the pairs that cross racks, where load on their uplinks makes sense.
+    /// Fraction of pairs that cross racks; `None` if load on rack uplinks is not defined.
     inter_rack_share: Option<f64>,
 }
 
@@ -235,7 +238,7 @@ mod tests {
         }
     }
 
-    /// 4 racks of 8 hosts at 100 Gbps, 2:1 oversubscribed.
+    /// Returns 4 racks of 8 hosts at 100 Gbps with 2:1 oversubscription.
     fn env() -> WorkloadEnv {
         WorkloadEnv {
             racks: (0..32).map(|h| h / 8).collect(),
@@ -248,7 +251,7 @@ mod tests {
         build(&[WorkloadConfig::new(Traffic::Poisson(config))], &env()).unwrap().graph
     }
 
-    /// Payload of some messages as a share of a rate.
+    /// Returns the payload of some messages as a fraction of a rate.
     fn share(graph: &MessageGraph, rate: Rate, which: impl Fn(&Message) -> bool) -> f64 {
         let bits: f64 = graph.messages().iter().filter(|m| which(m)).map(|m| m.size.get() as f64 * 8.0).sum();
         let end = graph.messages().last().unwrap().start;
@@ -292,7 +295,7 @@ mod tests {
         for graph in [inside, across] {
             let load = share(&graph, Rate::from_gbps(3200), |_| true);
             assert!((load / 0.5 - 1.0).abs() < 0.05, "{load}");
-            // 40,000 over 32 hosts.
+            // 40,000 flows go to 32 hosts.
             let mut got = [0u32; 32];
             graph.messages().iter().for_each(|m| got[m.dst.index()] += 1);
             assert!(got.iter().all(|&n| (1_100..1_400).contains(&n)), "{got:?}");
@@ -305,7 +308,7 @@ mod tests {
         let gaps: Vec<f64> =
             graph.messages().windows(2).map(|w| (w[1].start - w[0].start).as_ps() as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        // The standard deviation equals the mean, and a share of 1/e exceeds it.
+        // The standard deviation equals the mean, and a fraction 1/e of the gaps exceeds it.
         let variance = gaps.iter().map(|g| (g - mean) * (g - mean)).sum::<f64>() / gaps.len() as f64;
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.02);
         let above = gaps.iter().filter(|&&g| g > mean).count() as f64 / gaps.len() as f64;

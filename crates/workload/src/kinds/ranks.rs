@@ -1,4 +1,5 @@
-//! What traces of ranks have in common: where ranks are, which sends and receives belong together, and cycles.
+//! Common parts of traces of ranks: placement of ranks, matching of sends and receives, and search for
+//! cycles.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,10 +7,10 @@ use crate::builder::Draft;
 use crate::error::WorkloadError;
 use crate::sink::Sink;
 
-/// What a trace of a fixed number of ranks needs.
+/// Remedy for a trace with a fixed number of ranks.
 pub(super) const LARGER_TOPOLOGY: &str = "expected a `topology` with as many hosts, one for each rank";
 
-/// The host of each rank. `remedy`: what to change where there are too few.
+/// Returns the host of each rank. `remedy` states the change that helps if there are too few hosts.
 pub(super) fn hosts_of_ranks(
     out: &Sink<'_>,
     listed: &[u32],
@@ -38,10 +39,10 @@ pub(super) fn hosts_of_ranks(
     }
 }
 
-/// Which sends and receives belong together: from, to, tag.
+/// Key by which sends and receives match: source rank, destination rank, tag.
 pub(super) type Channel = (u32, u32, i64);
 
-/// A send or a receive; a place `P` of a trace is where it stands.
+/// A send or a receive. `P` is its place in the trace.
 #[derive(Clone, Copy)]
 pub(super) struct Half<P> {
     pub(super) place: P,
@@ -49,7 +50,7 @@ pub(super) struct Half<P> {
     pub(super) bytes: u64,
 }
 
-/// Sends and receives of a trace: of the same ranks and tag the k-th belong together.
+/// Sends and receives of a trace. The k-th send matches the k-th receive with the same ranks and tag.
 pub(super) struct Pairing<P> {
     sends: BTreeMap<Channel, VecDeque<Half<P>>>,
     receives: BTreeMap<Channel, Vec<Half<P>>>,
@@ -70,8 +71,12 @@ impl<P: Copy> Pairing<P> {
         self.receives.entry(channel).or_default().push(half);
     }
 
-    /// Each receive with the send it takes. What is left over is an error, and so is another size, which the trace calls
-    /// `size`: the place, and what is wrong there.
+    /// Returns each receive with its matching send.
+    ///
+    /// # Errors
+    ///
+    /// Returns the place and the reason if a send or receive has no match, or if sizes differ. `size` is the
+    /// trace's name of the size.
     pub(super) fn joined(mut self, size: &str) -> Result<Vec<(Draft, Draft)>, (P, String)> {
         let mut pairs = Vec::new();
         for ((from, to, tag), receives) in self.receives {
@@ -99,7 +104,7 @@ impl<P: Copy> Pairing<P> {
     }
 }
 
-/// Nodes that wait for each other, if any do; `before` is what each waits for.
+/// Returns nodes that form a cycle, if there is one. `before` lists the predecessors of each node.
 pub(super) fn cycle(before: &[Vec<u32>]) -> Option<Vec<u32>> {
     let mut waiting: Vec<u32> = before.iter().map(|rows| rows.len() as u32).collect();
     let mut after: Vec<Vec<u32>> = vec![Vec::new(); before.len()];
@@ -115,7 +120,7 @@ pub(super) fn cycle(before: &[Vec<u32>]) -> Option<Vec<u32>> {
             }
         }
     }
-    // Each of those left waits for another one left, so walking back comes round.
+    // Each remaining node waits for another remaining one, so a walk backwards reaches a node twice.
     let mut at = waiting.iter().position(|&n| n > 0)? as u32;
     let mut walk: Vec<u32> = Vec::new();
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();

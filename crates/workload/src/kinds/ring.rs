@@ -1,4 +1,4 @@
-//! The steps of a ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
+//! Steps of a ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009).
 
 use pathweave_units::{Bytes, Duration};
 
@@ -9,20 +9,21 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
 use crate::sink::{Sink, Steps};
 
-/// Hosts that add up vectors around a ring.
+/// Hosts that all-reduce vectors around a ring.
 #[derive(Clone, Copy)]
 pub(super) struct Ring<'a> {
-    /// In the order of the ring.
+    /// Hosts in the order of the ring.
     pub(super) members: &'a [u32],
 }
 
 impl Ring<'_> {
-    /// Messages of one all-reduce of `n` hosts, one for each member and step.
+    /// Returns the number of messages of one all-reduce of `n` hosts: one for each member and step.
     pub(super) fn messages(n: u32) -> f64 {
         2.0 * f64::from(n) * (f64::from(n) - 1.0)
     }
 
-    /// What the messages of an all-reduce of `size` bytes are steps of, among ranks that have this in common.
+    /// Returns the description of an all-reduce of `size` bytes. `parallelism` is the dimension that the
+    /// ranks have in common.
     pub(super) fn steps(&self, size: Bytes, parallelism: Option<Parallelism>) -> Steps<'static> {
         let (operation, ranks) = (Operation::AllReduce, self.members.len());
         Steps {
@@ -34,12 +35,13 @@ impl Ring<'_> {
         }
     }
 
-    /// One all-reduce of `size` bytes (at least one a member); `ready` are the tasks after which each member has its
-    /// vector (empty: from the start). Returns the messages of the last step, by sender.
+    /// Declares one all-reduce of `size` bytes (at least one byte per member). `ready` holds the tasks after
+    /// which each member has its vector; it is empty if all have it from the start. Returns the messages of
+    /// the last step, by sender.
     ///
-    /// The vector is cut into n chunks. In step s member i sends chunk i - s (modulo n) to member i + 1; it can do
-    /// so once it has received that chunk in step s - 1. In steps 1 to n - 1 it adds its own part to the chunk
-    /// first, and so needs its vector; later ones pass on what is reduced.
+    /// The vector is divided into n chunks. In step s, member i sends chunk i - s (modulo n) to member i + 1,
+    /// once it has received that chunk in step s - 1. In steps 1 to n - 1 it first adds its own part to the
+    /// chunk, so it needs its vector. Later steps forward reduced chunks.
     pub(super) fn all_reduce(
         &self,
         out: &mut Sink<'_>,
@@ -49,9 +51,9 @@ impl Ring<'_> {
     ) -> Result<Vec<Draft>, WorkloadError> {
         let n = self.members.len();
         let (share, rest) = (size.get() / n as u64, size.get() % n as u64);
-        // The first chunks take the bytes that are left over.
+        // The first chunks take the remainder.
         let chunk = |c: usize| Bytes::new(share + u64::from((c as u64) < rest));
-        // Messages of the step before, by sender.
+        // Messages of the previous step, by sender.
         let mut before: Vec<Draft> = Vec::new();
         for step in 0..2 * (n - 1) {
             let mut sent = Vec::with_capacity(n);
@@ -74,8 +76,8 @@ impl Ring<'_> {
         Ok(before)
     }
 
-    /// `task` of member `i` waits for its part of an all-reduce to be over: its last message is delivered and so is
-    /// the one to it.
+    /// Makes `task` of member `i` wait for the end of the member's part of an all-reduce: the delivery of the
+    /// last message it sends and of the last one it receives.
     pub(super) fn join(
         &self,
         out: &mut Sink<'_>,

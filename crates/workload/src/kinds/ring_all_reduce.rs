@@ -12,23 +12,25 @@ use crate::sink::{Generate, Sink};
 
 /// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job.
 ///
-/// The vector is cut into n chunks. In step s member i sends chunk i - s (modulo n) to member i + 1; it can do so
-/// once it has received that chunk in step s - 1. Half of the steps reduce, the other half distribute.
+/// The vector is divided into n chunks. In step s, member i sends chunk i - s (modulo n) to member i + 1,
+/// once it has received that chunk in step s - 1. Half of the steps reduce, the other half distribute the
+/// result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
-    /// Size of the vector each host contributes; at least one byte a host of the group.
+    /// Size of the vector that each host contributes; at least one byte per host of the group.
     pub size: Bytes,
-    /// Hosts in a ring. Default: one ring of all hosts.
+    /// Number of hosts in a ring. Default: one ring of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Which hosts form a ring.
+    /// Assignment of hosts to rings.
     #[serde(default)]
     pub placement: Placement,
-    /// Rounds, one after another: a host begins the next when its part of the last is over.
+    /// Number of rounds, one after another (default 1). A host begins the next round when its part of the
+    /// previous one has ended.
     #[serde(default = "one")]
     pub repetitions: u32,
-    /// Time each host computes after each round; part of the round's job.
+    /// Duration of a computation at each host after each round, as part of the round's job (default 0).
     #[serde(default)]
     pub compute: Duration,
 }
@@ -64,8 +66,8 @@ impl Generate for RingAllReduce {
 }
 
 impl RingAllReduce {
-    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those
-    /// for the next round.
+    /// Declares one round. `ready` holds the tasks after which each member may begin; it is empty in the
+    /// first round. Returns those tasks for the next round.
     fn round(
         &self,
         out: &mut Sink<'_>,
@@ -109,7 +111,7 @@ mod tests {
         Traffic::RingAllReduce(RingAllReduce { size, group_size: None, placement, repetitions, compute })
     }
 
-    /// Sizes of one host's messages along the chain of dependencies from its first.
+    /// Returns the senders and sizes of the messages along the chain of dependencies from one message.
     fn chain_from(graph: &MessageGraph, first: usize) -> Vec<(u32, u64)> {
         let mut id = TaskId(first as u32);
         let mut chain = Vec::new();
@@ -131,7 +133,7 @@ mod tests {
         assert_eq!(graph.messages().len(), 24);
         assert!(graph.computes().is_empty());
         assert_eq!(graph.total_bytes(), 2 * 3 * 4002);
-        // The chunk a host sends first goes round: host 2 sends chunk 2, then host 3 the same one, and so on.
+        // A chunk travels around the ring: host 2 sends chunk 2, then host 3 sends it, and so on.
         let starts: Vec<usize> = (0..24).filter(|&i| graph.predecessors(TaskId(i as u32)) == 0).collect();
         assert_eq!(starts, [0, 1, 2, 3]);
         for (host, &first) in starts.iter().enumerate() {
@@ -141,7 +143,7 @@ mod tests {
         }
         let to_the_right = |m: &Message| m.dst.0 == (m.src.0 + 1) % 4;
         assert!(graph.messages().iter().all(to_the_right));
-        // All six messages of a host take one connection.
+        // All six messages of a host use one connection.
         assert!(graph.messages().iter().all(|m| m.stream == 0));
     }
 
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_job_ends_with_its_computation_and_the_next_begins_then() {
-        // Equal chunks of 1000 bytes, a nanosecond a byte: a round takes 6 us, then 4 us of computation.
+        // Equal chunks of 1000 bytes at a nanosecond per byte: a round takes 6 us, and 4 us of computation.
         let graph = graph_of(4, ring(4000, 3, Duration::from_us(4)));
         assert_eq!(graph.computes().len(), 12);
         let ends: Vec<Time> = job_ends(&graph);
@@ -168,7 +170,8 @@ mod tests {
 
     #[test]
     fn nobody_adds_what_it_has_not_computed() {
-        // In the second round every message of steps 0 to 3 waits for its sender's computation of the first.
+        // In the second round, every message of steps 0 to 3 waits for its sender's computation of the first
+        // round.
         let graph = graph_of(4, ring(4000, 2, Duration::from_us(4)));
         let own_messages_after = |id: TaskId| {
             let host = graph.computes()[id.index() - graph.messages().len()].host;
@@ -185,7 +188,8 @@ mod tests {
 
     #[test]
     fn groups_of_the_udmp_evaluation() {
-        // UDMP, Fig. 5: 4 servers, 3 rounds of 2 x 3 steps. Fig. 11: 320 hosts in 20 rings of 16, 30 steps.
+        // UDMP paper, Fig. 5: 4 servers, 3 rounds of 2 x 3 steps. Fig. 11: 320 hosts in 20 rings of 16, 30
+        // steps.
         let graph = graph_of(4, ring(4_000_000, 3, Duration::ZERO));
         assert_eq!((graph.messages().len(), graph.jobs().len()), (3 * 6 * 4, 3));
         let Traffic::RingAllReduce(base) = ring(16_000_000, 1, Duration::ZERO) else { unreachable!() };

@@ -1,4 +1,4 @@
-//! Collectives of a graph that a trace can have as one node a rank.
+//! Detection of collectives in a graph that a trace can express as one node per rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,30 +20,30 @@ const OPERATIONS: [Operation; 6] = [
     Operation::Reduce,
 ];
 
-/// A collective that is written as one.
+/// A collective that is written as one node per rank.
 pub(super) struct Whole {
     pub(super) operation: Operation,
     algorithm: Algorithm,
-    /// The size as ASTRA-sim counts it: of an all-gather the part of a rank.
+    /// Size as ASTRA-sim counts it, bytes: for an all-gather, the part of one rank.
     pub(super) bytes: u64,
-    /// The ranks in the order of the algorithm.
+    /// Ranks in the order of the algorithm.
     pub(super) members: Vec<u32>,
     pub(super) connection: u32,
     pub(super) messages: Vec<TaskId>,
-    /// Computations of no time with which ranks begin and end it, which its nodes stand for.
+    /// Computations of zero duration with which ranks begin and end the collective. Its nodes replace them.
     pub(super) merged: Vec<TaskId>,
-    /// The places of its nodes among those of each member.
+    /// Index of the collective's node among the nodes of each member.
     pub(super) at: BTreeMap<u32, usize>,
 }
 
 impl Whole {
-    /// The node of a member.
+    /// Returns the node of a member.
     pub(super) fn place(&self, rank: u32) -> At {
         (rank, *self.at.get(&rank).expect("whoever waits for it is a member"))
     }
 }
 
-/// Notes for the user about a trace with these of `all` collectives.
+/// Returns the notes for the user on a trace in which `wholes` of `all` collectives are single nodes.
 fn notes(wholes: &[Whole], all: usize) -> Vec<String> {
     let of = |whole: &Whole| (whole.operation, whole.algorithm);
     let others: BTreeSet<(&str, &str)> = wholes
@@ -69,7 +69,7 @@ fn notes(wholes: &[Whole], all: usize) -> Vec<String> {
     notes
 }
 
-/// The messages of each collective: by label, group and job.
+/// Returns the messages of each collective, by label, group and job.
 fn of_labels(graph: &MessageGraph) -> BTreeMap<(u32, u16, Option<u32>), Vec<TaskId>> {
     let mut found: BTreeMap<_, Vec<TaskId>> = BTreeMap::new();
     for (message, id) in graph.messages().iter().zip((0..).map(TaskId)) {
@@ -82,7 +82,8 @@ fn of_labels(graph: &MessageGraph) -> BTreeMap<(u32, u16, Option<u32>), Vec<Task
     found
 }
 
-/// Collectives that can be written as one node a rank, and notes for the user about all.
+/// Returns the collectives that can be written as one node per rank, and notes for the user on all
+/// collectives.
 pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> (Vec<Whole>, Vec<String>) {
     let candidates = of_labels(graph);
     let all = candidates.len();
@@ -133,7 +134,8 @@ fn whole(
     Some(Whole { operation, algorithm, bytes, members, connection, messages, merged, at: BTreeMap::new() })
 }
 
-/// Orders that the ranks may have: along the chain or ring that all messages make, or the first one of each rank; ascending.
+/// Returns candidate orders of the ranks: along the chain or ring that all messages form, along the one that
+/// the first messages of ranks form, and ascending.
 fn orders_of_ranks(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
@@ -149,7 +151,7 @@ fn orders_of_ranks(
     let mut orders = Vec::new();
     for pairs in [messages.iter().map(ends).collect(), messages.iter().filter(is_first).map(ends).collect()] {
         if let Some(along) = along(&pairs).filter(|along| along.len() == all.len()) {
-            // A reduction goes down the chain.
+            // A reduction runs down the chain.
             let down = along.iter().rev().copied().collect();
             orders.extend([along, down]);
         }
@@ -158,7 +160,8 @@ fn orders_of_ranks(
     orders
 }
 
-/// The ranks of pairs (rank, next) along their chain, or around their ring from the lowest; `None` if they are neither.
+/// Returns the ranks of the pairs (rank, next) along their chain, or around their ring from the lowest rank.
+/// Returns `None` if the pairs form neither.
 fn along(pairs: &BTreeSet<(u32, u32)>) -> Option<Vec<u32>> {
     let next: BTreeMap<u32, u32> = pairs.iter().copied().collect();
     let targets: BTreeSet<u32> = next.values().copied().collect();
@@ -173,7 +176,8 @@ fn along(pairs: &BTreeSet<(u32, u32)>) -> Option<Vec<u32>> {
 /// Sender, receiver and bytes of a message.
 type Sent = (u32, u32, u64);
 
-/// True if the messages are those of the plan among these members, and wait for each other as those do.
+/// Returns true if the messages equal those of the plan among these members, with the same dependencies on
+/// each other.
 fn has_messages_of(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
@@ -206,7 +210,7 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// Transfers as who sends how much to whom after which others.
+/// Recorder of transfers: sender, receiver and bytes of each, with those of its predecessors.
 struct List<'a> {
     members: &'a [u32],
     sizes: Sizes<'static>,
@@ -231,32 +235,34 @@ impl Medium for List<'_> {
     }
 }
 
-/// The share of a rank in a collective.
+/// Part of a rank in a collective.
 #[derive(Default)]
 struct Part {
-    /// All it sends or receives.
+    /// All messages that the rank sends or receives.
     messages: BTreeSet<TaskId>,
-    /// Tasks that its input waits for; `None` while none is known.
+    /// Tasks that the rank's input waits for; `None` until the first one is found.
     input: Option<Vec<(TaskId, Moment)>>,
-    /// Tasks that wait for each of its messages; `None` while none is known.
+    /// Tasks that wait for each of the rank's messages; `None` until the first ones are found.
     behind: Option<Vec<TaskId>>,
 }
 
 impl Part {
-    /// A message of the rank waits for these tasks outside; false if another one waits for others.
+    /// Records that a message of the rank waits for these tasks outside of the collective. Returns false if
+    /// another message waits for others.
     fn waits_for(&mut self, outside: Vec<(TaskId, Moment)>) -> bool {
-        // What passes on only what has arrived waits for nothing else.
+        // A message that only forwards received data waits for nothing outside.
         outside.is_empty() || *self.input.get_or_insert_with(|| outside.clone()) == outside
     }
-    /// These tasks of the rank wait for a message; false if others wait for another one.
+    /// Records that these tasks of the rank wait for a message. Returns false if others wait for another
+    /// message.
     fn lets_begin(&mut self, id: TaskId, behind: Vec<TaskId>) -> bool {
         self.messages.insert(id);
         *self.behind.get_or_insert_with(|| behind.clone()) == behind
     }
 }
 
-/// The parts of ranks, if each takes part as a whole: all it sends from its own input waits for the same, and the same waits for all it
-/// sends and receives.
+/// Returns the parts of all ranks, if each rank takes part as a whole. That is, all messages with its own
+/// input wait for the same tasks, and the same tasks wait for all messages it sends and receives.
 fn parts(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
@@ -277,8 +283,9 @@ fn parts(
     Some(parts)
 }
 
-/// Tasks outside of a collective that wait for a message of it, at its sender and at its receiver; `None` if others do, or if one waits
-/// for what its host does not know.
+/// Returns the tasks outside of a collective that wait for one of its messages, at the sender and at the
+/// receiver. Returns `None` if other hosts have such tasks, or if a task waits for a moment that its host
+/// does not observe.
 fn behind(graph: &MessageGraph, id: TaskId, inside: &BTreeSet<TaskId>) -> Option<(Vec<TaskId>, Vec<TaskId>)> {
     let message = graph.messages()[id.index()];
     let (mut at_sender, mut at_receiver) = (BTreeSet::new(), BTreeSet::new());
@@ -294,7 +301,8 @@ fn behind(graph: &MessageGraph, id: TaskId, inside: &BTreeSet<TaskId>) -> Option
     Some((at_sender.into_iter().collect(), at_receiver.into_iter().collect()))
 }
 
-/// Computations of no time that are nothing but begins and ends of parts, as a trace that was read has them.
+/// Returns the computations of zero duration that only mark begins and ends of parts. A trace that was read
+/// has them.
 fn begins_and_ends(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
@@ -307,7 +315,7 @@ fn begins_and_ends(
         };
         let only_begins = graph.all_dependents(begin).all(|next| next == end || messages.contains(&next));
         let only_ends = before[end.index()].iter().all(|(on, _)| *on == begin || messages.contains(on));
-        // Both are parts of the node only together.
+        // The node can replace them only both together.
         if only_begins && only_ends && [begin, end].iter().all(|&id| is_instant(graph, id, rank)) {
             found.extend([begin, end]);
         }
@@ -315,7 +323,7 @@ fn begins_and_ends(
     found
 }
 
-/// A computation of this rank that takes no time.
+/// Returns true for a computation of this rank that takes no time.
 fn is_instant(graph: &MessageGraph, id: TaskId, rank: u32) -> bool {
     match graph.task(id) {
         Task::Message(_) => false,

@@ -1,8 +1,9 @@
-//! A graph of messages as a trace of Chakra: what each rank computes, sends, receives and takes part in.
+//! Conversion of a graph to a Chakra trace: computations, sends, receives and collectives of each rank.
 //!
-//! Rank r is host r. A message is a send and a receive. A start or a delay is a computation before what begins then. A
-//! collective is written as one where its messages are those of an algorithm over its ranks and where each rank takes part in it as
-//! a whole ([`collectives`]); any other is written message by message.
+//! Rank r is host r. A message becomes a send and a receive. A start or a delay becomes a computation before
+//! the task. A collective is written as one node per rank if its messages are those of an algorithm over its
+//! ranks, and each rank takes part in it as a whole ([`collectives`]). Any other collective is written
+//! message by message.
 
 mod collectives;
 #[cfg(test)]
@@ -18,32 +19,32 @@ use crate::expand::{in_order, lost_beside_jobs, predecessors};
 use crate::files::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation};
 use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
-/// A trace, and what the graph has that is not in it.
+/// A trace, and the information about the graph that the trace lacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChakraTrace {
-    /// The nodes of each rank.
+    /// Nodes of each rank.
     pub ranks: Vec<Vec<ChakraNode>>,
-    /// Ranks by the name of their process group.
+    /// Ranks of each process group, by its name.
     pub groups: BTreeMap<String, Vec<u32>>,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// Parts of the graph that are not in the trace.
+    /// Information about the graph that the trace lacks.
     pub lost: Vec<String>,
 }
 
-/// A node by rank, and its place among those of the rank.
+/// A node: its rank, and its index among the nodes of the rank.
 type At = (u32, usize);
 
-/// The place of a task in the trace.
+/// Nodes of the trace that represent a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    /// Nothing yet, or nothing of its own.
+    /// The task has no node yet, or none of its own.
     Nothing,
-    /// A computation, or the receive of a message that a computation of no time waits for.
+    /// A computation, or the receive of a message that a computation of zero duration waits for.
     Node(At),
     /// A message.
     Message { send: At, receive: At },
-    /// A part of this collective.
+    /// A part of the collective with this index.
     Collective(usize),
 }
 
@@ -53,21 +54,25 @@ struct Writer<'a> {
     wholes: Vec<Whole>,
     written: Vec<Written>,
     nodes: Vec<Vec<Node>>,
-    /// By pair of ranks, messages so far.
+    /// Number of messages so far for each pair of ranks.
     tags: BTreeMap<(u32, u32), i64>,
-    /// By rank and instant, the computation that ends then.
+    /// Computation that ends at an instant, by rank and instant.
     starts: BTreeMap<(u32, Time), usize>,
 }
 
-/// A node and the nodes of its rank that it waits for.
+/// A node and its predecessors within the rank.
 struct Node {
     name: String,
     act: ChakraAct,
     deps: Vec<usize>,
 }
 
-/// The graph as a trace. Refused, with the reason: tasks that wait for tasks of other hosts without a message, or for some of
-/// several.
+/// Converts the graph to a trace.
+///
+/// # Errors
+///
+/// Returns the reason if a task waits for a task of another host without a message between them, or if a task
+/// needs only some of its predecessors.
 pub fn to_chakra(graph: &MessageGraph) -> Result<ChakraTrace, String> {
     let order = in_order(graph);
     let before = predecessors(graph);
@@ -95,7 +100,7 @@ pub fn to_chakra(graph: &MessageGraph) -> Result<ChakraTrace, String> {
     Ok(ChakraTrace { notes, lost, ..writer.finish(groups) })
 }
 
-/// Ranks of the trace: up to the last host that does anything.
+/// Returns the number of ranks of the trace: up to the last host that has a task.
 fn ranks(graph: &MessageGraph) -> Result<u32, String> {
     let of_messages = graph.messages().iter().flat_map(|message| [message.src, message.dst]);
     let of_computes = graph.computes().iter().filter_map(|compute| compute.host);
@@ -104,7 +109,7 @@ fn ranks(graph: &MessageGraph) -> Result<u32, String> {
 }
 
 impl Writer<'_> {
-    /// Nodes of all tasks in this order, without what they wait for.
+    /// Makes the nodes of all tasks in this order, without dependencies.
     fn declare(&mut self, order: &[TaskId], groups: &BTreeMap<Vec<u32>, String>) -> Result<(), String> {
         let mut collective_of = vec![None; self.graph.task_count()];
         for (number, whole) in self.wholes.iter().enumerate() {
@@ -154,7 +159,8 @@ impl Writer<'_> {
         let at: BTreeMap<u32, usize> = places.collect();
         let whole = &mut self.wholes[number];
         whole.at = at;
-        // Whoever begins and ends a part of it with a computation of no time has that as the node.
+        // The collective's node also represents the computations of zero duration with which a rank begins
+        // and ends its part.
         for &merged in &whole.merged {
             let rank = self.graph.home(merged).expect("a computation at a host").0;
             self.written[merged.index()] = Written::Node(whole.place(rank));
@@ -197,8 +203,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The receive that a computation of no time is: it waits for one message to this host, and if for more, then nothing else here
-    /// waits for the message.
+    /// Returns the receive that a computation of zero duration represents. The computation waits for one
+    /// message to this host. If it waits for more tasks, no other task here may wait for the message.
     fn receive_of(&self, id: TaskId, host: u32) -> Option<At> {
         let compute = self.graph.computes()[id.index() - self.graph.messages().len()];
         if compute.duration > Duration::ZERO || self.graph.delay_after_deps(id) > Duration::ZERO {
@@ -227,7 +233,8 @@ impl Writer<'_> {
         (rank, nodes.len() - 1)
     }
 
-    /// The name of a task in the words of its workload, without what the type of its node says.
+    /// Returns the name of a task in terms of its workload, without words that the type of its node states
+    /// already.
     fn name(&self, id: TaskId) -> String {
         let Some(label) = self.graph.label(id) else { return "message".to_owned() };
         let label = &self.graph.labels()[label as usize];
@@ -239,7 +246,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds what the node of a task waits for.
+    /// Adds the dependencies of a task's node.
     fn connect(&mut self, id: TaskId) -> Result<(), String> {
         let own = match self.written[id.index()] {
             Written::Nothing => return Ok(()),
@@ -272,7 +279,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The node of a rank that is over when it knows of this moment of a task.
+    /// Returns the node of a rank that ends when the rank learns of this moment of a task.
     fn known_at(&self, on: TaskId, moment: Moment, rank: u32) -> Result<At, String> {
         let found = match self.written[on.index()] {
             Written::Node(at) if at.0 == rank => Some(at),
@@ -296,7 +303,7 @@ impl Writer<'_> {
         })
     }
 
-    /// A computation that ends at this instant.
+    /// Returns a computation that ends at this instant. Makes it if there is none.
     fn until(&mut self, rank: u32, instant: Time) -> usize {
         if let Some(&known) = self.starts.get(&(rank, instant)) {
             return known;
@@ -306,14 +313,15 @@ impl Writer<'_> {
         at
     }
 
-    /// A computation that only lets time pass.
+    /// Makes a computation that only lets time pass.
     fn wait(&mut self, rank: u32, duration: Duration, deps: Vec<usize>) -> usize {
         let (_, at) = self.push(rank, "wait".to_owned(), ChakraAct::Compute { duration, operations: 0 });
         self.nodes[rank as usize][at].deps = deps;
         at
     }
 
-    /// Names of the groups of collectives; one of all ranks has none. ASTRA-sim wants numbers, and has 0 for all.
+    /// Returns the names of the collectives' groups. A group of all ranks has no name. ASTRA-sim requires
+    /// numbers, and uses 0 for the group of all ranks.
     fn group_names(&self) -> BTreeMap<Vec<u32>, String> {
         let all: Vec<u32> = (0..self.nodes.len() as u32).collect();
         let mut names = BTreeMap::new();
@@ -326,7 +334,7 @@ impl Writer<'_> {
         names
     }
 
-    /// The trace, without notes.
+    /// Returns the trace, without notes.
     fn finish(self, names: BTreeMap<Vec<u32>, String>) -> ChakraTrace {
         let groups: BTreeMap<String, Vec<u32>> =
             names.into_iter().map(|(members, name)| (name, members)).collect();
@@ -342,7 +350,7 @@ impl Writer<'_> {
     }
 }
 
-/// Nodes with identifiers: 0 for that of the groups, which comes first, then by place.
+/// Gives identifiers to nodes: 0 for the node of groups, which comes first, then by position.
 fn number(nodes: Vec<Node>, groups: Vec<ChakraGroup>) -> Vec<ChakraNode> {
     let mut written = Vec::with_capacity(nodes.len() + 1);
     let name = "## process_group:init ##".to_owned();

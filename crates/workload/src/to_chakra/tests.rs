@@ -1,4 +1,4 @@
-//! Round trips: a graph as a trace, read again.
+//! Round trips: a graph as a trace that is read again.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ fn graph_of(toml: &str, hosts: u32, base: &Path) -> MessageGraph {
     build(&[WorkloadConfig::new(traffic)], &env).unwrap().graph
 }
 
-/// Messages end so: sender, receiver, size, connection, end; a byte takes a nanosecond.
+/// Returns the ends of messages: sender, receiver, size, connection, end. A byte takes a nanosecond.
 fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, u32, Time)> {
     let mut ends = Vec::new();
     let byte = |m: &Message| Duration::from_ns(m.size.get());
     replay(graph, byte, |id, _, end| {
         if let Some(m) = graph.messages().get(id.index()) {
-            // Connections of messages of their own are numbered by the order of starts, which are computations in a trace.
+            // Private connections are numbered by the order of starts. In a trace, starts are computations.
             let stream = if m.has_own_stream() { OWN } else { m.stream };
             ends.push((m.src.0, m.dst.0, m.size.get(), stream, end));
         }
@@ -36,7 +36,7 @@ fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, u32, Time)> {
     ends
 }
 
-/// The first task or part in which two graphs differ.
+/// Returns the first task or part in which two graphs differ.
 fn difference(one: &MessageGraph, other: &MessageGraph) -> String {
     let counts =
         |graph: &MessageGraph| (graph.messages().len(), graph.computes().len(), graph.dependency_count());
@@ -50,14 +50,14 @@ fn difference(one: &MessageGraph, other: &MessageGraph) -> String {
     format!("{:?} and {:?}: {:#?}", counts(one), counts(other), pairs.find(|(one, other)| one != other))
 }
 
-/// The end of all that computes.
+/// Returns the end of the last task.
 fn last(graph: &MessageGraph) -> Time {
     let mut last = Time::ZERO;
     replay(graph, |m| Duration::from_ns(m.size.get()), |_, _, end| last = last.max(end));
     last
 }
 
-/// The trace on disk, read again.
+/// Writes a trace to disk and reads it again.
 fn read_again(trace: &ChakraTrace, hosts: u32, algorithms: Algorithms) -> MessageGraph {
     let folder = tempfile::tempdir().unwrap();
     for (rank, nodes) in (0..).zip(&trace.ranks) {
@@ -77,7 +77,7 @@ fn read_again(trace: &ChakraTrace, hosts: u32, algorithms: Algorithms) -> Messag
         WorkloadEnv { base_dir: folder.path().to_owned(), ..WorkloadEnv::new(hosts, Rate::from_gbps(8)) };
     let build = |chakra| build(&[WorkloadConfig::new(Traffic::Chakra(chakra))], &env).unwrap().graph;
     let graph = build(chakra(None));
-    // The file of groups says what the trace says itself.
+    // The file of groups agrees with the trace.
     assert_eq!(graph, build(chakra(Some("process_groups.json".to_owned()))));
     graph
 }
@@ -93,7 +93,7 @@ fn a_trace_that_was_read_is_written_as_the_same_graph() {
     assert!(again == graph, "{}", difference(&again, &graph));
 }
 
-/// Every operation and algorithm is one node a rank, and the trace of the trace is the same.
+/// Every operation and algorithm becomes one node per rank. Converting the result again gives the same trace.
 #[test]
 fn collectives_stay_collectives() {
     use crate::algorithm::Algorithm::*;
@@ -122,7 +122,8 @@ fn collectives_stay_collectives() {
         let graph = graph_of(&toml, 24, here);
         let trace = to_chakra(&graph).unwrap();
         let case = format!("{operation} by {name}");
-        // In the first group trees are not among ranks in the order of their numbers, and may be written as messages.
+        // In the first group, trees may be written as messages, because they are not among ranks in the order
+        // of their numbers.
         let of_second =
             trace.ranks[16].iter().filter(|node| matches!(node.act, ChakraAct::Collective { .. }));
         assert_eq!(of_second.count(), 3, "{case}");
@@ -174,12 +175,12 @@ fn what_a_trace_cannot_say_is_refused() {
     assert!(to_chakra(&GraphBuilder::new(3).finish().unwrap()).unwrap_err().contains("no messages"));
 }
 
-/// Tasks of four hosts, each after some earlier ones that its host knows of.
+/// Makes tasks on four hosts. Each task waits for earlier ones whose end its host observes.
 fn graph_of_tasks(tasks: &[(bool, u64, u64, Vec<usize>)]) -> MessageGraph {
     let mut builder = GraphBuilder::new(4);
     let group = builder.group("g", None).unwrap();
     let job = Some(builder.job("g: g".to_owned(), group).unwrap());
-    // By task: where it begins, and where its end is known.
+    // For each task: the host where it begins, and the hosts that observe its end.
     let mut places: Vec<(u32, [u32; 2])> = Vec::new();
     let mut drafts = Vec::new();
     for (i, (is_message, size, start, after)) in tasks.iter().enumerate() {
@@ -212,7 +213,8 @@ fn graph_of_tasks(tasks: &[(bool, u64, u64, Vec<usize>)]) -> MessageGraph {
 }
 
 proptest! {
-    /// Everything ends when it did, on the connections it had; and the trace of what is read is the trace.
+    /// After a round trip, all tasks end when they did, on the same connections. Converting the result again
+    /// gives the same trace.
     #[test]
     fn a_trace_takes_the_place_of_a_graph(
         tasks in prop::collection::vec((any::<bool>(), 1u64..40, 0u64..30, prop::collection::vec(0usize..50, 0..4)), 1..40),

@@ -1,6 +1,6 @@
-//! The command line of `pathweave lab`.
+//! Command line of `pathweave lab`.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use pathweave_scenario::units::{Bytes, Duration};
 use super::backend::LabBackend;
 use crate::options::{Changes, Talk};
 
-/// A lab is a network of this machine's own: each host and switch is a network namespace, each link a pair of
+/// A lab is a network inside this machine. Each host and switch is a network namespace, and each link is a pair of
 /// virtual Ethernet ports with a token bucket.
 #[derive(Args, Debug)]
 #[command(after_help = PRIVILEGES)]
@@ -29,7 +29,7 @@ BPF programs is for root.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Make a lab
+    /// Create a lab
     Up(UpArgs),
     /// Remove a lab, even an incomplete one, and end its processes
     Down(DownArgs),
@@ -37,27 +37,27 @@ pub(crate) enum LabCommand {
     Run(RunArgs),
     /// List labs
     List {
-        /// Print it as JSON
+        /// Print the list as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Show hosts, switches and links of a lab: addresses, rates, what was sent and dropped
+    /// Show hosts, switches and links of a lab: addresses, rates, packets sent and dropped
     Show {
         #[command(flatten)]
         which: Which,
-        /// Print it as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
     /// Run a program on a host or switch, or an application (MPI) on all hosts
     Exec(Box<ExecArgs>),
-    /// Break or repair a link
+    /// Take a link down or bring it up
     Fail {
         #[command(flatten)]
         which: Which,
         /// Link, by the names of its ends: leaf0-spine1
         link: String,
-        /// New state: a link that is down loses all packets without notice
+        /// New state. A link that is down loses all packets without notice
         state: State,
         /// Time until routes avoid the link or use it again; "never" does not change routes
         #[arg(long, value_name = "TIME", default_value = "1ms")]
@@ -71,12 +71,12 @@ pub(crate) enum LabCommand {
     Agent(AgentArgs),
 }
 
-/// A program in a lab, on one host or with all of them.
+/// Program in a lab, on one host or with access to all hosts.
 #[derive(Args, Debug)]
 #[command(after_help = WAYS)]
 pub(crate) struct ExecArgs {
-    /// Scenario or topology file: an existing file, or whatever ends in .toml, .txt or .topo, unless --lab is given.
-    /// Else a host or switch, by name
+    /// Scenario or topology file: an existing file, or a name that ends in .toml, .txt or .topo, unless --lab is
+    /// given. Otherwise the name of a host or switch
     #[arg(value_name = "FILE|HOST")]
     pub(crate) place: Option<String>,
     #[command(flatten)]
@@ -84,15 +84,15 @@ pub(crate) struct ExecArgs {
     /// With FILE: name of the lab [default: the scenario's, or the file's]
     #[arg(long, value_name = "NAME", conflicts_with = "lab")]
     pub(crate) name: Option<LabName>,
-    /// Without HOST: folder with libpathweave-fi.so, the libfabric provider [default: this program's, or its
-    /// ../lib/libfabric; without the library there FI_PROVIDER is not set]
+    /// Without HOST: folder with libpathweave-fi.so, the libfabric provider [default: this program's folder, or its
+    /// ../lib/libfabric; if the library is in neither, FI_PROVIDER is not set]
     #[arg(long, value_name = "DIR")]
     pub(crate) provider: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// The program and its arguments
+    /// Program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -108,16 +108,16 @@ all of them in turn. Variables that are set already stay as they are.";
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentArgs {
-    /// The lab
+    /// Name of the lab
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: LabName,
     /// Folder of the application
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Run a program on the first host; otherwise what follows are ssh's arguments
+    /// Run a program on the first host; otherwise the arguments are those of ssh
     #[arg(long)]
     pub(crate) first: bool,
-    /// Options, host and command as ssh has them, or a program and its arguments
+    /// Options, host and command in the form of ssh, or a program and its arguments
     #[arg(last = true, required = true, value_name = "ARGUMENTS")]
     pub(crate) arguments: Vec<OsString>,
 }
@@ -147,71 +147,71 @@ pub(crate) struct RunArgs {
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// What carries packets
+    /// Packet backend
     #[arg(long, value_enum, default_value_t = LabBackend::Udp, value_name = "NAME")]
     pub(crate) backend: LabBackend,
     /// Also simulate the scenario, and compare both
     #[arg(long)]
     pub(crate) simulate: bool,
-    /// Result folder [default: results/NAME-lab-seedN]. An existing one is replaced only if it holds results
+    /// Result folder [default: results/NAME-lab-seedN]. An existing folder is replaced only if it holds results
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
 
-/// How the lab differs from the network it stands for.
+/// Differences between the lab and the network that it represents.
 #[derive(Args, Debug)]
 pub(crate) struct SettingsArgs {
-    /// Link rates relative to the file's: 1/1000, 0.001 [default: the power of ten that brings the fastest link down
-    /// to 1 Gb/s]
+    /// Link rates relative to the file's: 1/1000, 0.001 [default: the largest power of ten that limits the fastest
+    /// link to 1 Gb/s]
     #[arg(long, value_name = "F")]
     pub(crate) rate_scale: Option<RateScale>,
     /// IPv4 MTU of all links, bytes [default: 9000]
     #[arg(long, value_name = "N")]
     pub(crate) mtu: Option<u32>,
-    /// Whether one send with segmentation offload crosses links as one packet of up to 64 KB [default: off]
+    /// Let one send with segmentation offload cross links as one packet of up to 64 KB [default: off]
     #[arg(long, value_enum)]
     pub(crate) super_packets: Option<OnOff>,
-    /// Bytes that wait in front of a switch's link before packets are dropped: 200KB [default: half the scenario's
-    /// switch buffer, 16MB]
+    /// Size of the queue in front of a switch's link, beyond which packets are dropped: 200KB [default: half the
+    /// scenario's switch buffer, 16MB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) queue: Option<Bytes>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DownArgs {
-    /// The lab [default: the only one there is]
+    /// Name of the lab [default: the only one there is]
     #[arg(conflicts_with = "all")]
     pub(crate) name: Option<LabName>,
-    /// All labs
+    /// Remove all labs
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// Which lab a command is about.
+/// Selection of a lab.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
-    /// The lab [default: the only one there is]
+    /// Name of the lab [default: the only one there is]
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: Option<LabName>,
 }
 
-/// What becomes of a link.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum State {
-    /// It carries packets
+    /// The link carries packets
     Up,
-    /// It loses them
+    /// The link loses all packets
     Down,
 }
 
-/// A choice.
+/// Choice between on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnOff {
-    /// Yes
+    /// Enabled
     On,
-    /// No
+    /// Disabled
     Off,
 }
 
@@ -224,12 +224,12 @@ impl From<OnOff> for SuperPackets {
     }
 }
 
-/// When routes follow a link's change.
+/// Delay until routes follow a change of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RerouteAfter {
-    /// After this time.
+    /// Routes change after this time.
     Time(std::time::Duration),
-    /// Not at all.
+    /// Routes do not change.
     Never,
 }
 
@@ -237,7 +237,7 @@ impl std::str::FromStr for RerouteAfter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// Longer than anybody waits for a command.
+        /// Limit on the delay.
         const LONGEST: Duration = Duration::from_ms(3_600_000);
         if text == "never" {
             return Ok(RerouteAfter::Never);

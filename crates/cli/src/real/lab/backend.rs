@@ -1,4 +1,4 @@
-//! What carries the packets of a lab's hosts.
+//! Packet backends of a lab's hosts.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use pathweave_lab::{HostPort, Workplace, over_sockets};
 
 use crate::failure::Failure;
 
-/// What carries packets.
+/// Packet backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LabBackend {
     /// UDP sockets
@@ -22,21 +22,22 @@ pub(crate) enum LabBackend {
 }
 
 impl LabBackend {
-    /// The first of DPDK, AF_XDP and sockets that this build has and this user may use, with a word where it is not the first.
+    /// Returns the first of DPDK, AF_XDP and sockets that this build has and this user may use, with a note unless it
+    /// is DPDK.
     pub(crate) fn usual(workplace: Workplace) -> (LabBackend, Option<String>) {
         if dpdk::IS_BUILT {
             return (LabBackend::Dpdk, None);
         }
         let (backend, more) = match workplace {
             Workplace::Machine => (LabBackend::AfXdp, ""),
-            // Loading the program that chooses packets is for root.
+            // Only root may load the program that selects packets.
             Workplace::User { .. } | Workplace::None => (LabBackend::Udp, ", and AF_XDP is for root"),
         };
         (backend, Some(format!("this build has no DPDK{more}: packets go over {}", backend.words())))
     }
 
     /// # Errors
-    /// This build does not have it.
+    /// This build does not have the backend.
     pub(crate) fn check(self) -> Result<(), Failure> {
         if self == LabBackend::Dpdk && !dpdk::IS_BUILT {
             return Err(Failure::Input(format!("--backend dpdk: {}", dpdk::DpdkError::NotBuilt)));
@@ -44,7 +45,7 @@ impl LabBackend {
         Ok(())
     }
 
-    /// In words.
+    /// Returns a description of the backend.
     pub(crate) fn words(self) -> &'static str {
         match self {
             LabBackend::Udp => "UDP sockets",
@@ -53,7 +54,7 @@ impl LabBackend {
         }
     }
 
-    /// As the option has it.
+    /// Returns the name of the backend as a value of the option.
     pub(crate) fn name(self) -> &'static str {
         match self {
             LabBackend::Udp => "udp",
@@ -65,7 +66,7 @@ impl LabBackend {
     /// Opens the device of a host.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// The reason why it cannot be opened.
     pub(crate) fn open(self, port: &HostPort, config: DeviceConfig) -> Result<Device, String> {
         let carrier = match self {
             LabBackend::Udp => return over_sockets(port, config),
@@ -74,7 +75,7 @@ impl LabBackend {
             }
             LabBackend::Dpdk => Carrier::Dpdk(packet_socket(port)?),
         };
-        // DPDK makes one port at a time.
+        // DPDK creates one port at a time.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().expect("no thread panics while it holds the lock");
         let opened = pathweave_bypass::open(config, &carrier)
@@ -83,10 +84,10 @@ impl LabBackend {
     }
 }
 
-/// DPDK's port at an interface that the kernel has, too. Its packets go through the queue in front of the link, which has the
-/// link's rate.
+/// Returns DPDK's port at a network interface that the kernel uses, too. Its packets pass the queue in front of the
+/// link, which limits the rate.
 fn packet_socket(port: &HostPort) -> Result<DpdkPort, String> {
-    /// Devices of a process have numbers of their own.
+    /// Devices of one process have different numbers.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let text = format!("net_af_packet{number},iface={},qdisc_bypass=0", port.interface);

@@ -1,4 +1,4 @@
-//! `pathweave lab exec`: a program on one host, or an application on all of them.
+//! `pathweave lab exec`: a program on one host, or an application on all hosts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use crate::itself;
 use crate::real::provider::Search;
 use crate::terminal;
 
-/// Where a command runs.
+/// Location where a command runs.
 enum Place<'a> {
-    /// On the first host of a lab that is made for it.
+    /// On the first host of a lab that is created for the command.
     Made(&'a Path),
-    /// On the first host of a lab that is up.
+    /// On the first host of an existing lab.
     Up,
-    /// On this host or switch of a lab that is up, and knows nothing of the others.
+    /// On this host or switch of an existing lab, without access to other hosts.
     Node(&'a str),
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// What stands before "--" is a file or a host; what does not fit to it is refused.
+/// Interprets the argument before "--" as a file or a host. Returns an error for options that do not fit.
 fn place(args: &ExecArgs) -> Result<Place<'_>, Failure> {
     const FILES: [&str; 3] = ["toml", "txt", "topo"];
     let is_file = |place: &str| {
@@ -93,7 +93,7 @@ fn place(args: &ExecArgs) -> Result<Place<'_>, Failure> {
     }
 }
 
-/// The folder of the provider's library: the one given, which must have it, or one beside this program.
+/// Returns the folder of the provider's library: the given folder, which must contain it, or one beside this program.
 fn provider(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     match given {
         Some(folder) => Search::given(folder).map(Some),
@@ -101,7 +101,7 @@ fn provider(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// Makes the lab, runs the command in it, and removes it, whatever happens.
+/// Creates the lab, runs the command in it, and removes the lab in any case.
 fn in_a_lab(
     plan: Plan,
     workplace: Workplace,
@@ -122,7 +122,7 @@ fn in_a_lab(
     run(lab, workplace, provider, command, schedule, signals)
 }
 
-/// Runs the command on the first host, with all hosts at its disposal and faults at their times.
+/// Runs the command on the first host, with access to all hosts, and applies faults at their times.
 fn run(
     lab: &mut Lab,
     workplace: Workplace,
@@ -174,7 +174,7 @@ fn run(
     Ok(Outcome::Command(ended.code()))
 }
 
-/// Becomes a command on a host of an application's lab.
+/// Replaces the process with a command on a host of an application's lab.
 pub(crate) fn agent(args: &AgentArgs) -> Result<Outcome, Failure> {
     super::reach_labs()?;
     let lab = Lab::open(&args.lab)?;
@@ -187,7 +187,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Outcome, Failure> {
     }
     let command = RemoteCommand::parse(&args.arguments)?;
     let Some(host) = hosts.iter().find(|host| host.is_called(&command.host)) else {
-        // Says which there are.
+        // The error lists the existing hosts.
         let node = lab.node(&command.host)?;
         let name = &lab.plan().node(node).name;
         return Err(Failure::Input(format!("{name} is a switch: applications run on hosts")));

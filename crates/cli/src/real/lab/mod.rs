@@ -51,13 +51,14 @@ impl State {
     }
 }
 
-/// The lab a command is about.
+/// Returns the lab that a command refers to.
 fn find(which: &Which) -> Result<Lab, Failure> {
     reach_labs()?;
     Ok(Lab::open(&name(which.lab.as_ref())?)?)
 }
 
-/// Goes to where this user's labs are; an error where there can be none. Labs of others are not for us to touch.
+/// Enters the namespace that holds this user's labs. Returns an error if there can be none. Labs of other users must
+/// not be changed.
 fn reach_labs() -> Result<Workplace, Failure> {
     match Workplace::enter()? {
         Workplace::None => Err(LabError::NoLab.into()),

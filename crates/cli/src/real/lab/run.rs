@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
             execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, Seers::default())?;
         rename(&mut simulated, "simulated");
         rename(&mut runs[0], "lab");
-        // What others are compared with comes first.
+        // The reference of the comparison comes first.
         runs.insert(0, simulated);
     }
     drop(reporter);
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
 
 const LABEL_WIDTH: usize = "simulated".len();
 
-/// Makes the lab, runs the scenario on it, and removes it, whatever happens.
+/// Creates the lab, runs the scenario on it, and removes the lab in any case.
 fn in_a_lab(
     plan: Plan,
     prepared: &Prepared,
@@ -104,7 +104,7 @@ fn in_a_lab(
     Ok(Finished { run, summary })
 }
 
-/// Columns of a comparison are named after runs.
+/// Renames a run. Columns of a comparison are named after runs.
 fn rename(finished: &mut Finished, name: &str) {
     finished.run.info.name = name.to_owned();
     finished.summary = Summary::from_run(&finished.run);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
-/// A lab in the list.
+/// Entry of the list of labs.
 #[derive(Serialize)]
 struct ListedLab {
     name: String,
@@ -18,7 +18,7 @@ struct ListedLab {
     rate_scale: Option<f64>,
     processes: usize,
     namespaces: usize,
-    /// Why it is no whole lab, if it is none.
+    /// Reason why the lab is incomplete, if it is.
     incomplete: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl From<Listing> for ListedLab {
 
 pub(crate) fn list(json: bool) -> Result<Outcome, Failure> {
     let labs = match Workplace::enter()? {
-        // What only the machine's list has belongs to another user.
+        // Labs that are only in the machine's list belong to another user.
         Workplace::None => Vec::new(),
         _ => Lab::all()?,
     };
@@ -76,7 +76,7 @@ pub(crate) fn list(json: bool) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// A host or switch with its ports.
+/// Host or switch with its ports.
 #[derive(Serialize)]
 struct Node {
     name: String,

@@ -1,4 +1,4 @@
-//! A lab for the time of one command.
+//! Lab for the duration of one command.
 
 use pathweave_lab::{KEEPER_ARGUMENTS, Lab, LabError, Plan, Removed, Workplace};
 
@@ -12,13 +12,14 @@ impl From<LabError> for Failure {
     }
 }
 
-/// Goes to where labs are made, making that place if need be. Before any thread is started.
+/// Enters the namespace in which labs are created, and creates it if needed. Must be called before any thread is
+/// started.
 pub(crate) fn workplace_to_make() -> Result<Workplace, Failure> {
     Ok(Workplace::enter_or_make(itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
-/// A lab that is removed with this value, and with it the workplace, if it was the last there; [`Workplace::None`]: that is for
-/// somebody else to do.
+/// Lab that is removed on drop. The workplace is removed with it if this was its last lab, unless it is
+/// [`Workplace::None`]; then its owner removes it.
 pub(crate) struct Temporary {
     lab: Lab,
     workplace: Workplace,
@@ -55,7 +56,7 @@ impl Drop for Temporary {
     }
 }
 
-/// There is nobody left to whom an error could go.
+/// Prints an error of the removal, which cannot be returned.
 fn said(done: Result<(), LabError>) {
     if let Err(why) = done {
         terminal::note(&format!("the lab is not removed: {why}"));

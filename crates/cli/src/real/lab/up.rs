@@ -41,15 +41,15 @@ pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
     for note in lab.notes() {
         terminal::note(&format!("note: {note}"));
     }
-    // Where to go from here, for people and for scripts.
+    // Name of the lab, for users and for scripts.
     terminal::out(&format!("{}\n", plan.lab()));
     Ok(Outcome::Done)
 }
 
-/// What is to be made of a scenario or a topology file.
+/// Plan of a lab, from a scenario or a topology file.
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
-    /// Of a topology file there is none.
+    /// The scenario, or `None` for a topology file.
     scenario: Option<Loaded>,
 }
 
@@ -89,7 +89,7 @@ impl Planned {
         Ok(Planned { plan: Plan::new(name, topology, settings)?, scenario })
     }
 
-    /// The scenario's faults; none of a topology file.
+    /// Returns the faults of the scenario, or none for a topology file.
     pub(crate) fn schedule(&self) -> Result<Schedule, Failure> {
         let Some(Loaded { scenario, .. }) = &self.scenario else { return Ok(Schedule::default()) };
         let (topology, scale) = (self.plan.topology(), self.plan.settings().rate_scale);

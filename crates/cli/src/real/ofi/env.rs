@@ -11,17 +11,18 @@ use crate::failure::{Failure, Outcome};
 use crate::real::provider::Search;
 use crate::terminal;
 
-/// Prints the variables with which libfabric finds the provider and takes it: FI_PROVIDER_PATH, FI_PROVIDER and, where there
-/// is a key, PATHWEAVE_KEY_FILE. Nothing is printed on standard output unless all of it is right.
+/// Prints the variables by which libfabric finds and selects the provider: FI_PROVIDER_PATH, FI_PROVIDER and, if
+/// there is a key, PATHWEAVE_KEY_FILE. Prints nothing on standard output unless all values are valid.
 #[derive(Args, Debug)]
 pub(crate) struct EnvArgs {
     /// Folder with libpathweave-fi.so [default: this program's, its ../lib/libfabric, or /usr/local/lib/libfabric]
     #[arg(long, value_name = "DIR")]
     provider: Option<PathBuf>,
-    /// The cluster's key: a file with 64 hexadecimal digits that only its owner can read [default: PATHWEAVE_KEY_FILE]
+    /// Key of the cluster: a file with 64 hexadecimal digits that only its owner can read [default:
+    /// PATHWEAVE_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// The language of the lines
+    /// Shell language of the output
     #[arg(long, value_enum, default_value_t)]
     shell: Shell,
 }
@@ -49,7 +50,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
             let from = if args.key.is_some() { "--key" } else { "PATHWEAVE_KEY_FILE" };
             Failure::Input(format!("{from}: {why}"))
         })?;
-        // Programs start in other folders than this one.
+        // Programs may start in other folders than this one.
         let key = std::path::absolute(&key).unwrap_or(key);
         lines.push_str(&args.shell.export("PATHWEAVE_KEY_FILE", text(&key)?));
     } else if variable("PATHWEAVE_PROTECTION").is_none_or(|mode| mode != "insecure") {
@@ -62,7 +63,8 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The folder before those that the variable names already: it replaces libfabric's own.
+/// Returns the search path with the folder first, before those that the variable already contains. The variable
+/// replaces libfabric's own path.
 fn with_others(folder: &Path, set: Option<OsString>) -> Result<String, Failure> {
     let folder = text(folder)?;
     if folder.contains(':') {
@@ -75,7 +77,7 @@ fn with_others(folder: &Path, set: Option<OsString>) -> Result<String, Failure> 
     if set.split(':').any(|entry| entry.trim_start_matches('@') == folder) {
         return Ok(set.to_owned());
     }
-    // What is first in it says how the rest is read.
+    // A prefix of the variable determines the meaning of the rest.
     Ok(match set.strip_prefix('@') {
         Some(rest) => format!("@{folder}:{rest}"),
         None => format!("{folder}:{set}"),

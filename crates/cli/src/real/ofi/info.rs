@@ -12,15 +12,15 @@ use crate::failure::{Failure, Outcome};
 use crate::real::provider::Search;
 use crate::terminal;
 
-/// Loads the library as libfabric does and asks what it offers in this environment: one offer a subnet. Where it offers
-/// nothing, or libfabric would not come to it, that is said in one line, and the exit code is 2.
+/// Loads the library as libfabric does and prints its offers in this environment, one for each subnet. If it offers
+/// nothing, or libfabric would not reach it, prints the reason in one line and exits with code 2.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// Folder with libpathweave-fi.so [default: what FI_PROVIDER_PATH names; without it this program's folder, its
+    /// Folder with libpathweave-fi.so [default: FI_PROVIDER_PATH; if that is not set, this program's folder, its
     /// ../lib/libfabric, or /usr/local/lib/libfabric]
     #[arg(long, value_name = "DIR")]
     provider: Option<PathBuf>,
-    /// Print it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -78,8 +78,8 @@ fn folder(args: &InfoArgs) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Whether libfabric takes the provider when FI_PROVIDER has this value: names with commas between, or after `^` those that are
-/// not taken.
+/// Checks that libfabric selects the provider if FI_PROVIDER has this value: names separated by commas, or after `^`
+/// names that are excluded.
 fn is_taken(variable: Option<&str>) -> Result<(), Failure> {
     let Some(names) = variable.filter(|names| !names.is_empty()) else { return Ok(()) };
     let is_in = |list: &str| list.split(',').any(|name| name.trim().eq_ignore_ascii_case("pathweave"));

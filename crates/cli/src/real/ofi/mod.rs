@@ -1,6 +1,6 @@
-//! `pathweave ofi`: the libfabric provider, for shells and for people.
+//! `pathweave ofi`: the libfabric provider, for shells and for users.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod env;
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Outcome};
 
-/// MPI, SHMEM and NCCL reach pathweave through libfabric, which loads a library of ours: the provider.
+/// MPI, SHMEM and NCCL use pathweave through libfabric, which loads pathweave's library, the provider.
 #[derive(Args, Debug)]
 pub(crate) struct OfiArgs {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(crate) struct OfiArgs {
 enum OfiCommand {
     /// Print the shell variables that make programs use the provider: eval "$(pathweave ofi env)"
     Env(env::EnvArgs),
-    /// Print what the provider offers in this environment, or why it offers nothing
+    /// Print the offers of the provider in this environment, or the reason why there are none
     Info(info::InfoArgs),
 }
 

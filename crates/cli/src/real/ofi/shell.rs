@@ -1,8 +1,8 @@
-//! Assignments that a shell reads back as they were meant.
+//! Assignments in the syntax of a shell, quoted so that the shell reads the exact values.
 
 use clap::ValueEnum;
 
-/// Whose language.
+/// Shell language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Shell {
     /// sh, bash, zsh, dash and other POSIX shells
@@ -14,7 +14,7 @@ pub(super) enum Shell {
 }
 
 impl Shell {
-    /// A line that sets a variable for all programs the shell starts.
+    /// Returns a line that sets a variable for all programs that the shell starts.
     pub(super) fn export(self, name: &str, value: &str) -> String {
         match self {
             Shell::Sh => format!("export {name}='{}'\n", value.replace('\'', r"'\''")),

@@ -1,6 +1,6 @@
-//! The command line of `pathweave perf`.
+//! Command line of `pathweave perf`.
 
-// What documents an argument is its help text, in which brackets are brackets.
+// Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,13 +16,14 @@ use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, Serv
 use crate::failure::Failure;
 use crate::options::Talk;
 
-/// Port of `pathweave perf server` unless said otherwise, as that of the RDMA perftests.
+/// Default port of `pathweave perf server`, the same as that of the RDMA perftests.
 pub(crate) const DEFAULT_PORT: u16 = 18_515;
 
-/// How long a measurement takes unless said otherwise.
+/// Default duration of a measurement.
 const DEFAULT_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Measures the real datapath between two hosts: bandwidth, message rate, latency, CPU time, and what each path did.
+/// Measures the real datapath between two hosts: bandwidth, message rate, latency, CPU time, and statistics of each
+/// path.
 #[derive(Args, Debug)]
 pub(crate) struct PerfArgs {
     #[command(subcommand)]
@@ -39,50 +40,51 @@ pub(crate) enum PerfCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServerArgs {
-    /// Address and port to serve at; port 0: any that is free, which is printed. Several with commas, one of each network
-    /// interface: paths are spread over all of them
+    /// Address and port to listen on. Port 0 selects a free one, which is printed. Several with commas, one of each
+    /// network interface: paths are spread over all of them
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_values_t = [SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT))])]
     pub(crate) bind: Vec<SocketAddr>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Memory a client may ask for, in each direction
+    /// Largest memory that a client may request, in each direction
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(crate) max_memory: u64,
-    /// Which schemes without congestion control (rps-nocc) clients may choose: none, or all, which a network must bear
+    /// Schemes without congestion control (rps-nocc) that clients may choose: none, or all, which the network must
+    /// tolerate
     #[arg(long, value_enum, default_value_t = UncontrolledKind::None, value_name = "WHICH")]
     pub(crate) uncontrolled: UncontrolledKind,
-    /// End after so many clients, at once or one after the other, and refuse further ones. A client that measures several
-    /// sizes counts once [default: serve until Ctrl-C]
+    /// Exit after N clients, concurrent or consecutive, and refuse further ones. A client that measures several sizes
+    /// counts once [default: serve until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) clients: Option<u64>,
     /// Print only errors and the address
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
-    /// When it ends, print as JSON what each client measured, on standard output and nothing else there
+    /// Print the measurements of all clients as JSON on standard output at the end, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ClientArgs {
-    /// The server: host, host:port, [v6address]:port; the port is 18515 unless said otherwise. Several with commas: the first
-    /// that answers
+    /// Server: host, host:port, [v6address]:port; the default port is 18515. Several with commas: the first that
+    /// answers is used
     #[arg(value_name = "ADDR")]
     pub(crate) server: String,
-    /// Addresses to send from with commas, one of each network interface: paths are spread over all of them [default: as
-    /// routing says]
+    /// Source addresses with commas, one of each network interface: paths are spread over all of them [default: by
+    /// routing]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
-    /// What to measure [default: write; with --transport erd send, which is all there is]
+    /// Operation to measure [default: write; with --transport erd send, the only one available]
     #[arg(long, value_enum)]
     pub(crate) op: Option<Verb>,
     /// Bytes of a message: 65536, 64KiB, 1MB; several with commas [default: 64KiB; with --latency 8]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = message_size)]
     pub(crate) size: Vec<u64>,
-    /// All powers of two from 2 bytes to 8 MiB
+    /// Measure all powers of two from 2 bytes to 8 MiB
     #[arg(long, conflicts_with = "size")]
     pub(crate) all_sizes: bool,
-    /// Messages under way at a time
+    /// Number of messages in progress at a time
     #[arg(
         long,
         value_name = "N",
@@ -90,106 +92,107 @@ pub(crate) struct ClientArgs {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_DEPTH))
     )]
     pub(crate) depth: u32,
-    /// Scheme that decides rates and paths; `pathweave list schemes` [default: weave; with --transport erd: erd]
+    /// Scheme that determines rates and paths; `pathweave list schemes` lists all [default: weave; with --transport
+    /// erd: erd]
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
     /// Seconds to measure each size for: 10, 0.5 [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "iterations")]
     pub(crate) time: Option<std::time::Duration>,
-    /// Messages of each size, instead of a time
+    /// Number of messages of each size, instead of a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub(crate) iterations: Option<u64>,
-    /// Measure latency: one message at a time, there and back
+    /// Measure latency: one message at a time, forth and back
     #[arg(long)]
     pub(crate) latency: bool,
-    /// Both ends send at once
+    /// Send from both ends at once
     #[arg(long, conflicts_with = "latency")]
     pub(crate) bidirectional: bool,
-    /// Check every byte that arrives. What is measured then includes making and checking them
+    /// Verify every byte that arrives. Results then include the time to generate and verify the bytes
     #[arg(long)]
     pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Give up a server that does not answer after so many seconds
+    /// Seconds without an answer after which to give up the server
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: std::time::Duration,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
 
-/// How an end of a measurement is opened.
+/// Options of the device at one end of a measurement.
 #[derive(Args, Debug)]
 pub(crate) struct DeviceArgs {
-    /// What carries messages; the same at both ends
+    /// Transport service of messages; the same at both ends
     #[arg(long, value_enum, default_value_t = Transport::Rc)]
     pub(crate) transport: Transport,
-    /// Paths to send on: UDP source ports, 1 to 256. Each direction of a connection has as many as the end with fewer
-    /// [default: 16; with --transport erd 4]
+    /// Number of paths to send on, which are UDP source ports, 1 to 256. Each direction of a connection uses the
+    /// smaller number of the two ends [default: 16; with --transport erd 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) paths: Option<u16>,
-    /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
+    /// MTU of the links, bytes, including the IP header; the smaller one of both ends is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
-    /// What carries packets: UDP sockets; AF_XDP or DPDK, past the kernel's network stack (docs/bypass.md); or AF_XDP if there is
-    /// any, otherwise UDP sockets, and says why
+    /// Packet backend: UDP sockets; AF_XDP or DPDK, which bypass the kernel's network stack (docs/bypass.md); or
+    /// auto, which uses AF_XDP if available, otherwise UDP sockets, and prints the reason
     #[arg(long, value_enum, default_value_t = BackendKind::Udp, value_name = "WHAT")]
     pub(crate) backend: BackendKind,
-    /// The network interface for --backend af-xdp: eth0
+    /// Network interface for --backend af-xdp: eth0
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
     #[command(flatten)]
     pub(crate) port: PortArgs,
-    /// Rate of the network interface, of all together if there are several: the most a connection sends
+    /// Rate of the network interface, or the total rate of several: the maximum that a connection sends
     #[arg(long, value_name = "RATE", default_value = "100Gbps")]
     pub(crate) line_rate: Rate,
     #[command(flatten)]
     pub(crate) protection: ProtectionArgs,
-    /// Poll for packets all the time; takes a whole core
+    /// Poll for packets continuously; occupies a whole core
     #[arg(long, conflicts_with = "blocking")]
     pub(crate) busy_poll: bool,
-    /// Always sleep when there is nothing to do [default: sleep, but look for answers that come at once]
+    /// Sleep whenever there is nothing to do [default: sleep, but poll briefly for answers that come at once]
     #[arg(long)]
     pub(crate) blocking: bool,
     /// Run on this core only
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<usize>,
-    /// Who sends and receives packets: the thread that posts work, or one of the device's own
+    /// Thread that sends and receives packets: the one that posts work, or a separate thread of the device
     #[arg(long, value_enum, default_value_t = DrivenBy::Caller, value_name = "WHO")]
     pub(crate) driven_by: DrivenBy,
 }
 
-/// A port of DPDK.
+/// Port of DPDK.
 #[derive(Args, Debug)]
 pub(crate) struct PortArgs {
-    /// A virtual device for --backend dpdk: net_memif0,role=client,socket=FILE, net_af_packet0,iface=eth0
+    /// Virtual device for --backend dpdk: net_memif0,role=client,socket=FILE, net_af_packet0,iface=eth0
     #[arg(long, value_name = "DEVICE", value_parser = str::parse::<Vdev>, conflicts_with = "pci")]
     pub(crate) vdev: Option<Vdev>,
-    /// A network adapter for --backend dpdk, by PCI address: 0000:03:00.0
+    /// Network adapter for --backend dpdk, by PCI address: 0000:03:00.0
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) pci: Option<String>,
-    /// Address of a port that the kernel does not know, with its network: 10.0.0.1/24
+    /// Address and network prefix of a port that the kernel does not know: 10.0.0.1/24
     #[arg(long, value_name = "ADDR/BITS", value_parser = str::parse::<Local>)]
     pub(crate) address: Option<Local>,
-    /// Who passes packets of such a port on to other networks
+    /// Gateway to other networks for such a port
     #[arg(long, value_name = "ADDR")]
     pub(crate) gateway: Option<IpAddr>,
-    /// Whether DPDK's packets lie in huge pages
+    /// Use of huge pages for DPDK's packets
     #[arg(long, value_enum, default_value_t = HugePagesKind::Auto, value_name = "WHEN")]
     pub(crate) huge_pages: HugePagesKind,
 }
 
-/// Whether packets lie in huge pages.
+/// Use of huge pages for packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HugePagesKind {
-    /// If enough are free
+    /// Used if enough are free
     Auto,
-    /// Yes, or fail
+    /// Used, or fail
     Always,
-    /// No
+    /// Not used
     Never,
 }
 
-/// What carries packets.
+/// Packet backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendKind {
     /// UDP sockets
@@ -198,14 +201,14 @@ pub(crate) enum BackendKind {
     AfXdp,
     /// A port of DPDK, --vdev or --pci
     Dpdk,
-    /// AF_XDP if there is any, otherwise UDP sockets
+    /// AF_XDP if available, otherwise UDP sockets
     Auto,
 }
 
-/// How packets are protected; both ends alike.
+/// Protection of packets, the same at both ends.
 #[derive(Args, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// The cluster's key: a line of 64 hexadecimal digits, the same file at both ends
+    /// Key of the cluster: a file with a line of 64 hexadecimal digits, the same at both ends
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
     /// Authenticate packets but do not encrypt them
@@ -219,13 +222,13 @@ pub(crate) struct ProtectionArgs {
 /// Schemes without congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UncontrolledKind {
-    /// They are refused
+    /// Refused
     None,
-    /// They are accepted
+    /// Accepted
     All,
 }
 
-/// What carries messages.
+/// Transport service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
     /// A reliable connection
@@ -234,14 +237,14 @@ pub(crate) enum Transport {
     Erd,
 }
 
-/// A verb.
+/// Operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Verb {
-    /// To the server's next receive
+    /// Send to the server's next receive
     Send,
-    /// To the server's memory
+    /// Write to the server's memory
     Write,
-    /// From the server's memory
+    /// Read from the server's memory
     Read,
 }
 
@@ -256,11 +259,11 @@ impl Transport {
 
 impl ServerArgs {
     /// # Errors
-    /// Something about the device cannot be.
+    /// The device options are invalid.
     pub(crate) fn options(&self) -> Result<ServerOptions, Failure> {
         let mut device = self.device.config(&self.bind)?;
         device.uncontrolled = match self.uncontrolled {
-            // The server's own scheme is a controlled one.
+            // The server's own scheme has congestion control.
             UncontrolledKind::None => Uncontrolled::Own,
             UncontrolledKind::All => Uncontrolled::All,
         };
@@ -276,7 +279,7 @@ impl ServerArgs {
 
 impl ClientArgs {
     /// # Errors
-    /// There is no such server, or something about the device cannot be.
+    /// The server cannot be resolved, or the device options are invalid.
     pub(crate) fn options(&self) -> Result<ClientOptions, Failure> {
         let (server, other_servers) = super::resolve_all(&self.server)?;
         if self.device.transport == Transport::Erd && !other_servers.is_empty() {
@@ -300,7 +303,7 @@ impl ClientArgs {
         })
     }
 
-    /// A test a size.
+    /// Returns the tests, one for each size.
     fn tests(&self) -> Vec<Test> {
         let op = match (self.op, self.device.transport) {
             (Some(Verb::Send), _) | (None, Transport::Erd) => Op::Send,
@@ -319,7 +322,7 @@ impl ClientArgs {
         self.sizes().into_iter().map(test).collect()
     }
 
-    /// Sizes of messages, one measurement each.
+    /// Returns the sizes of messages to measure.
     fn sizes(&self) -> Vec<u64> {
         match (self.all_sizes, self.size.is_empty(), self.latency) {
             (true, _, _) => (1..=23).map(|power| 1 << power).collect(),
@@ -330,16 +333,16 @@ impl ClientArgs {
     }
 }
 
-/// Who runs a device's loop.
+/// Thread that runs a device's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DrivenBy {
-    /// The thread that posts and waits: fewest changes of thread
+    /// The thread that posts and waits: fewest thread switches
     Caller,
-    /// A thread of its own: sends while the application computes
+    /// A separate thread: sends while the application computes
     Thread,
 }
 
-/// A span of seconds, at most a day.
+/// Parses a duration in seconds, at most a day.
 pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     const LONGEST_S: f64 = 86_400.0;
     let with_unit = || text.parse::<Duration>().ok().map(Duration::as_secs_f64);
@@ -352,7 +355,7 @@ pub(crate) fn seconds(text: &str) -> Result<std::time::Duration, String> {
     }
 }
 
-/// Bytes, with or without a unit.
+/// Parses a number of bytes, with or without a unit.
 fn size(text: &str) -> Result<u64, String> {
     if let Ok(bytes) = text.trim().parse::<u64>() {
         return Ok(bytes);

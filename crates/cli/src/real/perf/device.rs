@@ -1,4 +1,4 @@
-//! Devices as the command line describes them.
+//! Devices as specified on the command line.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::args::{
 };
 use crate::failure::Failure;
 
-/// Paths of a connection unless said otherwise.
+/// Default number of paths of a connection.
 const CONNECTION_PATHS: u16 = 16;
 
 impl ProtectionArgs {
@@ -31,7 +31,7 @@ impl ProtectionArgs {
     /// The key file cannot be used, or there is none.
     pub(crate) fn apply(&self, config: &mut DeviceConfig) -> Result<(), Failure> {
         config.protection = self.protection();
-        // Whoever says `--insecure` means it, wherever the device is bound.
+        // `--insecure` is an explicit choice, valid at any bind address.
         config.unprotected = Unprotected::Anywhere;
         let read = |path: &std::path::PathBuf| {
             ClusterKey::read(path).map_err(|why| Failure::Input(format!("--key: {why}")))
@@ -50,7 +50,7 @@ impl ProtectionArgs {
 
 impl DeviceArgs {
     /// # Errors
-    /// The options do not go together.
+    /// The options are incompatible.
     pub(crate) fn carrier(&self) -> Result<Carrier, Failure> {
         self.check_for_backend()?;
         let carrier = match (self.backend, &self.interface) {
@@ -75,7 +75,7 @@ impl DeviceArgs {
         }
     }
 
-    /// Options of other backends than the one asked for are mistakes.
+    /// Returns an error if options of another backend than the selected one are given.
     fn check_for_backend(&self) -> Result<(), Failure> {
         if let Some(name) = &self.interface
             && !matches!(self.backend, BackendKind::AfXdp | BackendKind::Auto)
@@ -123,7 +123,7 @@ impl DeviceArgs {
     }
 
     /// # Errors
-    /// Something about it cannot be.
+    /// A device option is invalid.
     pub(crate) fn config(&self, bind: &[SocketAddr]) -> Result<DeviceConfig, Failure> {
         let (first, others) = bind.split_first().expect("clap gives one where none is given");
         let mut config = DeviceConfig::new(*first);
@@ -151,7 +151,7 @@ impl DeviceArgs {
     }
 }
 
-/// Keeps this thread on a core.
+/// Binds this thread to a core.
 fn stay_on(core: usize) -> Result<(), Failure> {
     let wrong = |why: String| Failure::Input(format!("--cpu {core}: {why}"));
     let mut cores = rustix::thread::CpuSet::new();
@@ -165,20 +165,20 @@ fn stay_on(core: usize) -> Result<(), Failure> {
     })
 }
 
-/// The first address of a server, and the others, which commas divide.
+/// Resolves the addresses of a server, separated by commas. Returns the first address and the others.
 ///
 /// # Errors
-/// One of them is none, or has no address.
+/// One of them is invalid or has no address.
 pub(crate) fn resolve_all(text: &str) -> Result<(SocketAddr, Vec<SocketAddr>), Failure> {
     let (first, others) = text.split_once(',').map_or((text, None), |(first, others)| (first, Some(others)));
     let others = others.into_iter().flat_map(|others| others.split(','));
     Ok((resolve(first)?, others.map(resolve).collect::<Result<_, _>>()?))
 }
 
-/// The address of a server.
+/// Resolves the address of a server.
 ///
 /// # Errors
-/// It is none, or has no address.
+/// The address is invalid, or the name has no address.
 pub(crate) fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(address);

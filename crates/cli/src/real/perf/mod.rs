@@ -1,4 +1,5 @@
-//! `pathweave perf`: what the real datapath achieves between two hosts. `pathweave_perf` measures; this is its command line.
+//! `pathweave perf`: measurement of the real datapath between two hosts. `pathweave_perf` measures; this module is
+//! its command line.
 
 mod args;
 mod device;
@@ -56,18 +57,18 @@ fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// The terminal, as a measurement sees it.
+/// Terminal output of a measurement.
 pub(crate) struct Screen {
     interrupt: Interrupt,
     live: Option<Live>,
     quiet: bool,
-    /// Standard output is for JSON.
+    /// True if standard output is reserved for JSON.
     json: bool,
 }
 
 impl Screen {
     /// # Errors
-    /// Ctrl-C cannot be heard.
+    /// The handler for Ctrl-C cannot be installed.
     pub(crate) fn of_survey() -> Result<Self, Failure> {
         let interrupt = Interrupt::listen_saying("stopping: what is known will be shown")?;
         Ok(Screen { interrupt, live: None, quiet: false, json: false })

@@ -1,4 +1,4 @@
-//! How far a measurement is: a line on a terminal that changes, plain lines elsewhere, nothing when asked to be quiet.
+//! Progress of a measurement: a line that changes on a terminal, plain lines elsewhere, and no output with `--quiet`.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::options::{Bar, Talk};
 use crate::progress::clock;
 use crate::terminal;
 
-/// Plain lines come this often.
+/// Interval between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// A changing line is looked at by people.
+/// Interval between updates of the changing line, suitable for human readers.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 const BAR_STEPS: u64 = 1_000;
 
 pub(crate) struct Live {
     show: Show,
     next: Instant,
-    /// Time and messages at the last look.
+    /// Time and number of messages at the latest update.
     last: (Duration, u64),
 }
 
@@ -50,7 +50,7 @@ impl Live {
         Live { show, next, last: (Duration::ZERO, 0) }
     }
 
-    /// Shows where a test is, if it is time.
+    /// Displays the progress of a test if an update is due.
     pub(crate) fn look(&mut self, progress: Progress, health: &mut dyn FnMut() -> Health) {
         let Progress { size_bytes, iterations, done, elapsed, time } = progress;
         let every = match self.show {
@@ -63,7 +63,7 @@ impl Live {
         }
         self.next = Instant::now() + every;
         if elapsed < self.last.0 {
-            // Another test.
+            // A new test has begun.
             self.last = (Duration::ZERO, 0);
         }
         let (then, before) = std::mem::replace(&mut self.last, (elapsed, done));
@@ -90,7 +90,7 @@ impl Live {
         }
     }
 
-    /// All is done.
+    /// Ends the display.
     pub(crate) fn end(&self) {
         if let Show::Bar(bar) = &self.show {
             bar.finish_and_clear();

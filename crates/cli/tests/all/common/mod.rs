@@ -1,17 +1,17 @@
-//! Runs the program in a folder of its own.
-#![allow(dead_code)] // Not every test file uses all of it.
+//! Runs the program in a temporary folder.
+#![allow(dead_code)] // Not every test file uses all items.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A folder that vanishes, and the program in it.
+/// Temporary folder in which the program runs.
 pub(crate) struct Lab {
     folder: tempfile::TempDir,
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// Exit code.
@@ -22,7 +22,7 @@ pub(crate) struct Done {
     pub(crate) err: String,
 }
 
-/// Four hosts at a switch, each sending 100 KB to another.
+/// Four hosts at a switch, each of which sends 100 KB to another.
 pub(crate) const SMALL: &str = "\
 [topology]
 kind = \"star\"
@@ -37,7 +37,7 @@ impl Lab {
     pub(crate) fn new() -> Self {
         Lab { folder: tempfile::tempdir().expect("a temporary folder can be made") }
     }
-    /// With `small.toml` in it.
+    /// Creates the folder with `small.toml`.
     pub(crate) fn with_small() -> Self {
         Lab::new().file("small.toml", SMALL)
     }
@@ -57,7 +57,7 @@ impl Lab {
     pub(crate) fn run(&self, args: &[&str]) -> Done {
         done(&self.command(args).output().expect("the program starts"))
     }
-    /// Names in the folder, those of result folders under way included.
+    /// Returns the names in the folder, including result folders of runs in progress.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.folder.path())
     }
@@ -71,7 +71,7 @@ pub(crate) fn done(output: &Output) -> Done {
     Done { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
 }
 
-/// A program that ends with this value.
+/// Process that is ended on drop.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -88,7 +88,7 @@ impl Running {
     }
 }
 
-/// Waits until a program that runs has come so far.
+/// Waits until a running program has reached the state that `is_there` detects.
 #[track_caller]
 pub(crate) fn half_way(program: &mut Child, is_there: impl Fn() -> bool) {
     let patience = Instant::now() + Duration::from_secs(120);
@@ -101,7 +101,7 @@ pub(crate) fn half_way(program: &mut Child, is_there: impl Fn() -> bool) {
     }
 }
 
-/// The program in the hands of a user without privileges.
+/// The program, executed by a user without privileges.
 pub(crate) struct Nobody {
     folder: tempfile::TempDir,
     pub(crate) program: PathBuf,
@@ -109,14 +109,14 @@ pub(crate) struct Nobody {
 }
 
 impl Nobody {
-    /// With this number, and `fabric.toml` in a folder of its own; what is missing for it is said aloud.
+    /// Creates a user with this id, and a folder with `fabric.toml`. Prints what is missing if that is impossible.
     #[allow(clippy::print_stderr)]
     pub(crate) fn new(test: &str, id: &'static str, fabric: &str) -> Option<Self> {
         if Command::new("setpriv").arg("--version").output().is_err() {
             eprintln!("\n*** SKIPPED: {test}: the program setpriv is missing ***\n");
             return None;
         }
-        // Where no other user can read.
+        // The folder must be readable for the other user.
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         Command::new("chmod").arg("755").arg(folder.path()).status().unwrap();
         let program = folder.path().join("pathweave");
@@ -129,7 +129,7 @@ impl Nobody {
         self.folder.path()
     }
 
-    /// `pathweave lab`.
+    /// Runs `pathweave lab`.
     pub(crate) fn lab(&self, args: &[&str]) -> Done {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", self.id, "--regid", self.id, "--clear-groups"]).arg(&self.program);
@@ -138,7 +138,7 @@ impl Nobody {
     }
 }
 
-/// Whether labs can be made here; if not, that is said aloud.
+/// Returns true if labs can be created here. Prints a message if not.
 #[allow(clippy::print_stderr)]
 pub(crate) fn labs_can_be_made(test: &str) -> bool {
     let missing = pathweave_lab::missing_privileges();
@@ -148,7 +148,7 @@ pub(crate) fn labs_can_be_made(test: &str) -> bool {
     missing.is_none()
 }
 
-/// Network namespaces of the lab of this name.
+/// Returns the number of network namespaces of the lab with this name.
 pub(crate) fn namespaces(lab: &str) -> usize {
     let Ok(entries) = fs::read_dir("/run/netns") else { return 0 };
     let prefix = format!("pw.{lab}.");
@@ -162,7 +162,7 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

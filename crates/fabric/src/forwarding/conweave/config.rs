@@ -5,32 +5,38 @@ use pathweave_units::Duration;
 use crate::config_error::ConfigError;
 use crate::forwarding::balance::{check_entries, check_times};
 
-/// Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and a
-/// lossless fabric; for three tiers it has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default` and `idle_after`.
+/// Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
+/// a lossless fabric. For three tiers that simulator has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default`
+/// and `idle_after`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConWeaveConfig {
-    /// The answer to a probe is late after an idle round trip and this. Default 4 us: 50 kB at 100 Gb/s.
+    /// Time beyond the idle round trip after which the reply to a probe is late. Default 4 us: 50 kB at 100 Gb/s.
     pub reply_extra: Duration,
-    /// Which round trip that is. Where all ways cost the same it hardly matters.
+    /// Idle round trip to which `reply_extra` is added: "way" (default) or "shortest". If all paths have the same
+    /// delay, the two hardly differ.
     pub reply_after: ReplyAfter,
-    /// How long a way is left alone after news of congestion. Default 16 us.
+    /// Time for which a switch avoids a path after a notification of its congestion. Default 16 us.
     pub path_pause: Duration,
-    /// Held packets leave this long after the time at which the last packet before them was to come. Default 16 us.
+    /// Time by which held packets wait beyond the expected arrival of the TAIL, the last packet before them. Default
+    /// 16 us.
     pub flush_extra: Duration,
-    /// That time, from when the first packet is held, where nothing is known of the old way. Default 200 us.
+    /// Expected time from the first held packet to the arrival of the TAIL, if no packet of the old path has arrived.
+    /// Default 200 us.
     pub flush_default: Duration,
-    /// A flow without a packet for longer than this has none under way and may change its way at once. Default 300 us.
+    /// Time without a packet after which a flow counts as idle: it has no packet in flight and may change its path at
+    /// once. Above 0. Default 300 us.
     pub idle_after: Duration,
-    /// The switch of the receiver forgets a flow after this long, if it needs the room. Default 2 ms.
+    /// Time without a packet after which the receiver's switch may reuse the table entry of a flow, above 0. Default
+    /// 2 ms.
     pub stale_after: Duration,
-    /// Flows a switch can remember as sender's and as receiver's, a power of two from 4 on. Others are hashed. Default
-    /// 16,384 (ours).
+    /// Number of flows that a switch can track as the sender's switch, and as many as the receiver's switch. A power
+    /// of two, at least 4. Packets of further flows are forwarded by hash. Default 16,384 (ours).
     pub entries: u32,
-    /// Flows whose packets can be held for one port at a time; packets of others pass out of order. Default 31 (ours: all
-    /// but one of 32 queues of a port).
+    /// Number of flows whose packets can be held for one port at a time. Packets of further flows pass out of order.
+    /// Default 31 (ours: all but one of 32 queues of a port).
     pub reorder_queues: u32,
 }
 
@@ -60,16 +66,16 @@ impl ConWeaveConfig {
     }
 }
 
-/// The round trip within which ConWeave expects the answer to a probe on an idle network.
+/// Round trip within which ConWeave expects the reply to a probe on an idle network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReplyAfter {
-    /// That of the way the probe takes, from switch to switch.
+    /// Round trip of the path that the probe takes, from switch to switch.
     #[default]
     Way,
-    /// Twice the propagation from host to host on a shortest way, whichever way the probe takes (the study of LAPS: on a
-    /// longer one every answer is late, and the flow changes its way again).
+    /// Twice the propagation delay from host to host on a shortest path, whatever path the probe takes (the study of
+    /// LAPS). On a longer path every reply is late, and the flow changes its path again.
     Shortest,
 }

@@ -1,4 +1,4 @@
-//! The leaf of a flow's receiver: holds what has overtaken the TAIL.
+//! The receiver's leaf: holds packets that have overtaken the TAIL.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::forwarding::flow_table::{Entry, FlowKey, FlowTable};
 use crate::forwarding::view::ForwardingStats;
 use crate::packet::{Header, PortId};
 
-/// What the leaf knows of a flow.
+/// State of a flow at the receiver's leaf.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     key: FlowKey,
     active: Time,
     stale_after: Duration,
     epoch: u32,
-    /// The TAIL of the epoch has come: what was sent behind it is in order.
+    /// True once the TAIL of the epoch has arrived. Packets sent after it are then in order.
     tail_came: bool,
-    /// Packets are held.
+    /// True while packets of the flow are held.
     holding: bool,
-    /// When the latest packet of the old way was sent and came.
+    /// Times at which the latest packet of the old path was sent and arrived.
     old_way: Option<(Time, Time)>,
-    /// When the TAIL was sent.
+    /// Time at which the TAIL was sent.
     tail_sent: Time,
 }
 
@@ -40,26 +40,26 @@ impl Entry for Flow {
 #[derive(Debug)]
 struct Queue {
     egress: PortId,
-    /// When it is emptied even if the TAIL has not come.
+    /// Time at which the queue is flushed even if the TAIL has not arrived.
     flush_at: Time,
     packets: Vec<Header>,
 }
 
-/// What becomes of a packet, and of those held until now, with the ports they leave by.
+/// Decision for an arriving packet and for the packets held until now, with their egress ports.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Verdict {
-    /// It is held. Otherwise it leaves.
+    /// True if the packet is held. Otherwise it leaves.
     pub(super) hold: bool,
-    /// These leave before it.
+    /// Held packets that leave before it.
     pub(super) before: Vec<(PortId, Header)>,
-    /// These leave behind it.
+    /// Held packets that leave after it.
     pub(super) after: Vec<(PortId, Header)>,
 }
 
 pub(super) struct Destination {
     flows: FlowTable<Flow>,
     queues: BTreeMap<FlowKey, Queue>,
-    /// The earliest of the queues.
+    /// Earliest flush time of all queues.
     next_flush: Time,
 }
 
@@ -76,7 +76,7 @@ impl Destination {
         self.queues.values().flat_map(|queue| &queue.packets)
     }
 
-    /// A packet has come that leaves by `egress`.
+    /// Handles the arrival of a packet that leaves by `egress`.
     pub(super) fn arrive(
         &mut self,
         header: &Header,
@@ -104,11 +104,11 @@ impl Destination {
         flow.active = now;
         let mut verdict = Verdict::default();
         if tag.epoch < flow.epoch {
-            // Of an epoch that is over.
+            // The packet belongs to a former epoch.
             return verdict;
         }
         if tag.epoch > flow.epoch {
-            // Held packets of an epoch before: the source takes the flow for idle, so their TAIL is lost.
+            // Packets of a former epoch are held. The source considered the flow idle, so their TAIL is lost.
             if std::mem::take(&mut flow.holding) {
                 stats.late_flushes += 1;
                 verdict.before = Self::take(&mut self.queues, &mut self.next_flush, key);
@@ -130,7 +130,7 @@ impl Destination {
                 verdict.after = Self::take(&mut self.queues, &mut self.next_flush, key);
             }
         } else if flow.holding {
-            // News of the old way: the TAIL will take as long as this packet took.
+            // A packet of the old path has arrived: the TAIL is expected to take as long as this packet took.
             let due = now + flow.tail_sent.saturating_since(tag.sent) + config.flush_extra;
             self.queues.get_mut(&key).expect("it holds packets").flush_at = due;
             self.note_next_flush();
@@ -138,7 +138,7 @@ impl Destination {
         verdict
     }
 
-    /// A packet of the new way has come before the TAIL: holds it if there is a queue.
+    /// Holds a packet of the new path that has arrived before the TAIL. Returns false if no queue is free.
     fn hold(
         &mut self,
         key: FlowKey,
@@ -169,14 +169,14 @@ impl Destination {
         true
     }
 
-    /// The packet that was to be held found no room in the buffer.
+    /// Removes the packet held last, because it did not fit in the buffer.
     pub(super) fn let_go_last(&mut self, key: FlowKey) {
         if let Some(queue) = self.queues.get_mut(&key) {
             queue.packets.pop();
         }
     }
 
-    /// Empties the queue that is due first.
+    /// Empties a queue that is due and returns its packets.
     pub(super) fn flush(&mut self, now: Time) -> Vec<(PortId, Header)> {
         let due = self.queues.iter().find(|(_, queue)| queue.flush_at <= now).map(|(key, _)| *key);
         let Some(key) = due else { return Vec::new() };

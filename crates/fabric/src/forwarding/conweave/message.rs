@@ -1,17 +1,17 @@
-//! What ConWeave's switches tell each other in packets of their own.
+//! Messages between ConWeave's switches, which travel in packets of their own.
 
 use super::Tag;
 use crate::forwarding::flow_table::FlowKey;
 use crate::packet::Header;
 
-/// The kinds of message, from the leaf of a flow's receiver to that of its sender.
+/// Kinds of message, from the receiver's leaf to the sender's leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) enum Kind {
-    /// The probe has come.
+    /// The probe has arrived.
     Reply,
-    /// The TAIL has come.
+    /// The TAIL has arrived.
     Clear,
-    /// The way is congested.
+    /// The path is congested.
     Notify,
 }
 
@@ -20,13 +20,13 @@ pub(crate) struct Message {
     pub(super) kind: Kind,
     pub(super) key: FlowKey,
     pub(super) epoch: u32,
-    /// The way, as the leaf of the sender knows it: uplink, and leaf of the receiver.
+    /// The path by the numbers of the sender's leaf: the uplink, and the leaf of the receiver.
     pub(super) uplink: u16,
     pub(super) leaf: u32,
 }
 
 impl Message {
-    /// About a packet that has come to `leaf`.
+    /// Creates a REPLY to a packet that has arrived at `leaf`.
     pub(super) fn about(header: &Header, tag: &Tag, leaf: u32) -> Self {
         Message {
             kind: Kind::Reply,
@@ -38,7 +38,7 @@ impl Message {
     }
 }
 
-/// The messages under way.
+/// Messages in flight.
 #[derive(Default)]
 pub(crate) struct Messages {
     slots: Vec<Message>,
@@ -55,7 +55,7 @@ impl Messages {
         self.slots.len() as u32 - 1
     }
 
-    /// A message has come to its end, arrived or lost.
+    /// Frees the slot of a message that has arrived or is lost.
     pub(crate) fn discard(&mut self, slot: u32) {
         self.free.push(slot);
     }
@@ -65,7 +65,7 @@ impl Messages {
         self.slots[slot as usize]
     }
 
-    /// Messages that have not come to their end.
+    /// Returns the number of messages in flight.
     pub(crate) fn alive(&self) -> usize {
         self.slots.len() - self.free.len()
     }

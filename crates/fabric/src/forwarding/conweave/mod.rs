@@ -1,19 +1,20 @@
 //! ConWeave (Song et al., "Network Load Balancing with In-network Reordering Support for RDMA", SIGCOMM 2023).
 //!
-//! The switch of a flow's sender ([`source`]) measures the round trip to the switch of its receiver ([`destination`]) by a
-//! probe, a flag of a data packet, which is answered at once. Where the answer is late the flow changes its way: a last
-//! packet, the TAIL, takes the old one, the packets behind it the new one. The destination holds those of the new way
-//! until the TAIL has come, so that the receiver sees them in order, and answers the TAIL with a CLEAR, upon which the
-//! flow may change again. A packet marked Congestion Experienced makes the destination send a NOTIFY, upon which the
-//! source leaves that way alone for a while.
+//! The switch of a flow's sender ([`source`]) measures the round trip to the switch of the receiver ([`destination`])
+//! with a probe. The probe is a flag in a data packet, and the destination replies at once. If the reply is late, the
+//! flow changes its path: one last packet, the TAIL, takes the old path, and the packets after it take the new one.
+//! The destination holds packets of the new path until the TAIL has arrived, so that the receiver gets all packets in
+//! order. It answers the TAIL with a CLEAR, after which the flow may change its path again. For a packet marked
+//! Congestion Experienced the destination sends a NOTIFY, and the source avoids that path for a while.
 //!
-//! Where the paper leaves open what happens, this does as its authors' simulator (conweave-ns3). Apart from that: an epoch
-//! is a number that no two of a switch share, where hardware has two bits and trusts to old state being gone; held
-//! packets are in the switch's buffer like all others, so they count for pauses, and a port can hold so many flows only
-//! as it has queues.
+//! Details that the paper leaves open follow its authors' simulator (conweave-ns3), with two exceptions. An epoch is
+//! a number that is unique at its switch, whereas hardware has two bits and relies on old state being gone. Held
+//! packets are in the switch's shared buffer and count for PFC, and a port can hold packets of only as many flows as
+//! it has reorder queues.
 //!
-//! Published for two tiers, where the uplink is the way. With more, what is beyond the first uplink is chosen by hash, so
-//! a way still keeps order; the parameters want other values then (see [`ConWeaveConfig`]).
+//! The scheme is published for two tiers, where the uplink determines the path. With more tiers, switches beyond the
+//! first uplink choose by hash, so a path still keeps order. The parameters then need other values (see
+//! [`ConWeaveConfig`]).
 
 mod config;
 mod destination;
@@ -33,22 +34,22 @@ use destination::Destination;
 use message::{Kind, Message, Messages};
 use source::{Source, Uplinks};
 
-/// What a data packet between leaves carries, by the place of its content.
+/// Header that a data packet between leaves carries, stored by the slot of the packet's content.
 #[derive(Clone, Copy, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Tag {
-    /// 0: the source had no room for the flow.
+    /// Epoch of the flow; 0 if the source had no table entry for it.
     epoch: u32,
-    /// Sent after the TAIL of its epoch.
+    /// True if the packet was sent after the TAIL of its epoch.
     rerouted: bool,
     flag: Flag,
-    /// Uplink it took, counted from the first port of its source.
+    /// Uplink that the packet took, counted from the first port of the source.
     uplink: u16,
     sent: Time,
-    /// When the TAIL was sent, of `rerouted` packets.
+    /// Time at which the TAIL was sent, for `rerouted` packets.
     tail_sent: Time,
 }
 
-/// What goes with a packet into another part of the fabric.
+/// State that moves with a packet into another part of the fabric.
 #[derive(Clone, Copy, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) enum Note {
     Tag(Tag),
@@ -58,9 +59,9 @@ pub(crate) enum Note {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 enum Flag {
     Data,
-    /// To be answered: the probe of an epoch, its first packet.
+    /// The first packet of an epoch, which requests a reply.
     Probe,
-    /// The last packet on the old way.
+    /// The last packet on the old path.
     Tail,
 }
 
@@ -75,14 +76,14 @@ impl Tag {
     };
 }
 
-/// A minimal frame with preamble and gap.
+/// Size of a message: a minimal frame with preamble and gap.
 const MESSAGE_BYTES: u32 = 84;
 
-/// The state of all switches.
+/// State of all switches.
 pub(crate) struct ConWeave {
     config: ConWeaveConfig,
     leaf_of_host: Vec<u32>,
-    /// By switch.
+    /// Sender state of each switch.
     sources: Vec<Source>,
     destinations: Vec<Destination>,
     tags: Vec<Tag>,
@@ -118,7 +119,8 @@ impl Balance for ConWeave {
                 return Action::Consume;
             }
         } else if header.class() > 0 && from != to {
-            // Only data is balanced; control goes by hash, as everything does inside a leaf and beyond.
+            // Only data is balanced. Control packets are forwarded by hash, as is everything inside a leaf and beyond
+            // it.
             if at.switch() == from {
                 return Action::Forward(self.depart(at, to, header));
             }
@@ -129,12 +131,12 @@ impl Balance for ConWeave {
         Action::Forward(at.onward(header))
     }
 
-    /// When a switch has to let held packets go.
+    /// Returns the time at which a switch must flush held packets.
     fn alarm(&self, switch: u32) -> Time {
         self.destinations[switch as usize].next_flush()
     }
 
-    /// Held packets go whose TAIL has not come.
+    /// Flushes held packets whose TAIL has not arrived in time.
     fn on_clock(&mut self, at: &mut impl SwitchView, _until: Time) {
         let held = self.destinations[at.switch() as usize].flush(at.now());
         self.stats.late_flushes += 1;
@@ -194,16 +196,16 @@ impl ConWeave {
         self.tags[place] = tag;
     }
 
-    /// A packet at the leaf of its sender: the port it leaves by.
+    /// Returns the egress port for a packet at the leaf of its sender.
     fn depart(&mut self, at: &mut impl SwitchView, to: u32, header: &Header) -> PortId {
         let (key, now, switch) = (FlowKey::from_header(header), at.now(), at.switch());
-        // Uplinks are counted from the first port of the leaf; explicit ways have numbers already.
+        // Uplinks are counted from the first port of the leaf. Explicit paths have numbers already.
         let (first, all) = match at.explicit() {
             Some(ways) => (0, ways.between(header.src(), header.dst())),
             None => (at.ports().start, at.candidates(header.src(), header.dst())),
         };
         let leaving = if all.len() == 0 {
-            // All explicit ways are dead.
+            // All explicit paths are dead.
             None
         } else {
             let source = &mut self.sources[switch as usize];
@@ -240,7 +242,7 @@ impl ConWeave {
         port
     }
 
-    /// A packet at the leaf of its receiver.
+    /// Handles a packet at the leaf of its receiver.
     fn arrive(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
         let (egress, now, switch) = (at.onward(header), at.now(), at.switch());
         let tag = self.tags.get(header.content()).copied().unwrap_or(Tag::UNTRACKED);
@@ -276,14 +278,15 @@ impl ConWeave {
         at.outbox().made.push((egress, back.with_ingress(egress)));
     }
 
-    /// A message has reached the leaf it is for.
+    /// Handles a message at the leaf to which it is addressed.
     fn on_message(&mut self, at: &impl SwitchView, header: &Header) {
         let message = self.messages.remove(header.message_slot());
         self.sources[at.switch() as usize].on_message(&message, at.now(), self.config.path_pause);
     }
 }
 
-/// What a packet takes from here to the leaf of its receiver and a message back, when nothing else is on the way.
+/// Returns the time that a packet takes from here to the receiver's leaf, plus that of a message back, on an idle
+/// network.
 fn idle_round_trip(at: &impl SwitchView, mut port: PortId, way: u32, header: &Header) -> Duration {
     let mut sum = Duration::ZERO;
     for crossed in 2..usize::from(u8::MAX) {
@@ -303,7 +306,7 @@ fn idle_round_trip(at: &impl SwitchView, mut port: PortId, way: u32, header: &He
     sum
 }
 
-/// Propagation from host to host on a shortest way.
+/// Returns the propagation delay from host to host on a shortest path.
 fn shortest_propagation(at: &impl SwitchView, header: &Header) -> Duration {
     let mut sum = at.link(header.ingress()).delay;
     let mut switch = at.switch();

@@ -1,4 +1,4 @@
-//! The leaf of a flow's sender: probes, and changes of way.
+//! The sender's leaf: sends probes, and changes the paths of flows.
 
 use pathweave_units::{Duration, Time};
 
@@ -11,19 +11,19 @@ use crate::forwarding::routes::Candidates;
 use crate::forwarding::view::ForwardingStats;
 use crate::packet::PortId;
 
-/// What the leaf knows of a flow.
+/// State of a flow at the sender's leaf.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     key: FlowKey,
-    /// When its last packet came.
+    /// Time of the flow's last packet.
     active: Time,
     idle_after: Duration,
     epoch: u32,
-    /// The TAIL of this epoch is on its way.
+    /// True once the TAIL of this epoch has been sent.
     rerouted: bool,
-    /// The probe or the TAIL of this epoch was answered in time: the next packet begins another.
+    /// True if the probe or the TAIL of this epoch was answered in time. The next packet then begins an epoch.
     settled: bool,
-    /// When the answer to the probe is late; [`Time::MAX`] where none is awaited.
+    /// Time after which the reply to the probe is late; [`Time::MAX`] if no reply is awaited.
     reply_by: Time,
     port: PortId,
     tail_sent: Time,
@@ -38,7 +38,7 @@ impl Entry for Flow {
     }
 }
 
-/// How a packet leaves.
+/// Egress port and tag of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leaving {
     pub(super) port: PortId,
@@ -48,12 +48,12 @@ pub(super) struct Leaving {
     pub(super) tail_sent: Time,
 }
 
-/// What a flow may choose from.
+/// Uplinks among which a flow may choose.
 pub(super) struct Uplinks<'a> {
-    /// The leaf it is for, and its own.
+    /// Leaf of the receiver.
     pub(super) to: u32,
     pub(super) switch: u32,
-    /// The first port of its leaf, from which uplinks are counted.
+    /// First port of the sender's leaf, from which uplinks are counted.
     pub(super) first: PortId,
     pub(super) all: Candidates<'a>,
     pub(super) dice: &'a mut SwitchDice,
@@ -61,9 +61,9 @@ pub(super) struct Uplinks<'a> {
 
 pub(super) struct Source {
     flows: FlowTable<Flow>,
-    /// Epochs begun; their numbers.
+    /// Number of epochs begun. It is the number of the latest epoch.
     epochs: u32,
-    /// By leaf and uplink: until when it is to be left alone.
+    /// Time until which each uplink is to be avoided, by leaf of the receiver and uplink.
     paused: Vec<Vec<Time>>,
 }
 
@@ -74,7 +74,7 @@ impl Source {
         Source { flows: FlowTable::new(entries), epochs: 0, paused: Vec::new() }
     }
 
-    /// A packet leaves by one of the uplinks. `None` where the table has no room for its flow.
+    /// Chooses the uplink of a packet. Returns `None` if the table has no entry for its flow.
     pub(super) fn depart(
         &mut self,
         key: FlowKey,
@@ -104,7 +104,7 @@ impl Source {
                     .is_none_or(|until| *until <= now)
             };
             let drawn = [(); 2].map(|()| uplinks.all.by_hash(uplinks.dice.draw(uplinks.switch)));
-            // A new flow, or one whose way is gone, has to go somewhere.
+            // A new flow, or one whose path is gone, needs an uplink even if both draws are paused.
             (drawn.into_iter().find(|&port| free(port)), drawn[0])
         };
         let new = flow.port == NO_PORT;
@@ -120,14 +120,14 @@ impl Source {
             flow.tail_sent = Time::ZERO;
             (flag, rerouted) = (Flag::Probe, false);
             if idle {
-                // Nothing of it is under way: it may change without more ado.
+                // The flow has no packet in flight and may change its path at once.
                 let (good, any) = good_port();
                 flow.port = good.unwrap_or(if new { any } else { flow.port });
                 stats.reroutes += u64::from(!new && flow.port != port);
                 port = flow.port;
             }
         } else if flow.reply_by < now {
-            // This packet is the last on the old way; the next takes the new one.
+            // This packet is the last one on the old path. The next one takes the new path.
             flag = Flag::Tail;
             flow.reply_by = Time::MAX;
             flow.rerouted = true;
@@ -136,7 +136,7 @@ impl Source {
             stats.reroutes += u64::from(flow.port != port);
         }
         if !all.contains(port) {
-            // Routing has taken the way from it. What was on it is lost or late; order is not to be had.
+            // Routing has removed the path. Its packets are lost or late, so order cannot be kept.
             let (good, any) = good_port();
             flow.port = good.unwrap_or(any);
             port = flow.port;
@@ -146,7 +146,7 @@ impl Source {
         Some(Leaving { port, epoch: flow.epoch, rerouted, flag, tail_sent })
     }
 
-    /// The probe of a flow just sent is to be answered until then.
+    /// Sets the time by which a reply to the flow's probe is expected.
     pub(super) fn expect_reply(&mut self, key: FlowKey, by: Time) {
         if let Some(flow) = self.flows.get(key) {
             flow.reply_by = by;
@@ -169,7 +169,7 @@ impl Source {
         }
         let Some(flow) = self.flows.get(message.key) else { return };
         let of_tail = message.kind == Kind::Clear;
-        // What comes late, or from an epoch that is over, says nothing.
+        // A message that is late, or of a former epoch, has no effect.
         let in_time = of_tail || now < flow.reply_by && flow.reply_by != Time::MAX;
         if message.epoch == flow.epoch && of_tail == flow.rerouted && in_time {
             flow.settled = true;
@@ -203,7 +203,7 @@ mod tests {
             Leaf { source: Source::new(16), dice: SwitchDice::new(1, 1), stats: ForwardingStats::default() }
         }
 
-        /// A packet leaves leaf 0 for leaf 5 by one of ports 10 and 11.
+        /// Sends a packet from leaf 0 to leaf 5 by one of the ports 10 and 11.
         fn depart(&mut self, at_us: u64) -> Leaving {
             let all = Candidates::Range(10, 2);
             let mut uplinks = Uplinks { to: 5, switch: 0, first: 10, all, dice: &mut self.dice };
@@ -230,7 +230,7 @@ mod tests {
         let next = leaf.depart(20);
         assert_eq!((next.flag, next.port), (Flag::Probe, first.port));
         assert!(next.epoch > first.epoch);
-        // An answer to the old epoch, or too late, says nothing.
+        // A reply to the old epoch has no effect, and neither has one that is late.
         leaf.source.expect_reply(key(), us(30));
         leaf.hear(Kind::Reply, first.epoch, 0, 25);
         leaf.hear(Kind::Reply, next.epoch, 0, 30);
@@ -242,16 +242,16 @@ mod tests {
         let mut leaf = Leaf::new();
         let first = leaf.depart(0);
         leaf.source.expect_reply(key(), us(10));
-        // The other way is the only one without complaints.
+        // The other uplink is the only one that is not paused.
         leaf.hear(Kind::Notify, first.epoch, (first.port - 10) as u16, 5);
         let tail = leaf.depart(11);
         assert_eq!((tail.flag, tail.rerouted, tail.port), (Flag::Tail, false, first.port));
         let behind = leaf.depart(12);
         assert_eq!((behind.flag, behind.rerouted, behind.tail_sent), (Flag::Data, true, us(11)));
         assert_eq!(behind.epoch, first.epoch);
-        // Two draws may both be the old way, which is paused: then it stays.
+        // Both draws may be the old uplink, which is paused. Then the flow stays.
         assert_eq!(u64::from(behind.port != first.port), leaf.stats.reroutes);
-        // Only the CLEAR ends it, and only of this epoch.
+        // Only a CLEAR of this epoch ends it.
         leaf.hear(Kind::Reply, first.epoch, 0, 13);
         leaf.hear(Kind::Clear, first.epoch + 1, 0, 14);
         assert!(leaf.depart(15).rerouted);
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_way_with_complaints_is_left_alone_for_a_while() {
         let mut leaf = Leaf::new();
-        // 400 us apart, so that every packet may choose anew.
+        // Packets are 400 us apart, so that each may choose anew.
         let mut at_us = 0;
         while leaf.depart(at_us).port != 10 {
             at_us += 400;

@@ -1,4 +1,4 @@
-//! A fabric whose hosts follow a script: packets put in at given instants, everything that comes out written down.
+//! A fabric with scripted hosts: packets are sent at given instants, and all output is recorded.
 
 #![allow(dead_code, reason = "every test file uses its part of this")]
 
@@ -14,7 +14,7 @@ use pathweave_fabric::{
 };
 use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time, TrimmedAt};
 
-/// A packet a host is to send.
+/// A packet for a host to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     pub(crate) src: u32,
@@ -25,12 +25,12 @@ pub(crate) struct Packet {
     pub(crate) ecn: bool,
 }
 
-/// A data packet of class 1 that may be marked.
+/// Makes a data packet of class 1 that may be marked.
 pub(crate) fn data(src: u32, dst: u32, bytes: u32) -> Packet {
     Packet { src, dst, path: 0, bytes, class: 1, ecn: true }
 }
 
-/// A packet of the control class.
+/// Makes a packet of the control class.
 pub(crate) fn control(src: u32, dst: u32, bytes: u32) -> Packet {
     Packet { class: 0, ecn: false, ..data(src, dst, bytes) }
 }
@@ -55,17 +55,17 @@ pub(crate) struct Net<const C: usize> {
     pub(crate) cables: Vec<Cable>,
     pub(crate) hosts: u32,
     pub(crate) switches: u32,
-    /// Packets put in, by id.
+    /// Packets sent, by id.
     pub(crate) packets: Vec<Packet>,
     pub(crate) delivered: Vec<Delivery>,
     pub(crate) log: Vec<FabricEvent<u32>>,
-    /// Looks at the fabric after every window.
+    /// Called with the fabric after every window.
     pub(crate) observer: Option<fn(&mut Net<C>, Time)>,
-    /// Windows are at most this long.
+    /// Longest window.
     pub(crate) longest_window: Duration,
     script: BTreeMap<(Time, u32), Act<C>>,
     scripted: u32,
-    /// Everything before this is done.
+    /// Instant before which everything is done.
     done: Time,
 }
 
@@ -77,12 +77,12 @@ pub(crate) fn cable(a: u32, b: u32, gbps: u64, delay_ns: u64) -> Cable {
     Cable { a, b, rate: Rate::from_gbps(gbps), delay: Duration::from_ns(delay_ns), span: Span::Local }
 }
 
-/// `hosts` hosts on one switch.
+/// Cables of `hosts` hosts on one switch.
 pub(crate) fn star(hosts: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
     (0..hosts).map(|host| cable(host, hosts, gbps, delay_ns)).collect()
 }
 
-/// `leaves` switches with `per_leaf` hosts each, all joined to each of `spines` switches.
+/// Cables of `leaves` switches with `per_leaf` hosts each, all joined to each of `spines` switches.
 pub(crate) fn leaf_spine(leaves: u32, per_leaf: u32, spines: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
     let hosts = leaves * per_leaf;
     let mut cables: Vec<Cable> = (0..hosts).map(|h| cable(h, hosts + h / per_leaf, gbps, delay_ns)).collect();
@@ -94,14 +94,14 @@ pub(crate) fn leaf_spine(leaves: u32, per_leaf: u32, spines: u32, gbps: u64, del
     cables
 }
 
-/// `n` switches in a ring, a host each.
+/// Cables of `n` switches in a ring, with one host each.
 pub(crate) fn ring(n: u32, gbps: u64, delay_ns: u64) -> Vec<Cable> {
     let mut cables: Vec<Cable> = (0..n).map(|i| cable(i, n + i, gbps, delay_ns)).collect();
     cables.extend((0..n).map(|i| cable(n + i, n + (i + 1) % n, gbps, delay_ns)));
     cables
 }
 
-/// No marking, no pausing, no dropping below a gigabyte.
+/// Configuration without marking, without pauses, and without drops below a gigabyte.
 pub(crate) fn plain() -> SwitchConfig {
     let mut config = SwitchConfig { buffer: Bytes::from_mb(1_000), ..SwitchConfig::default() };
     config.pfc.enabled = false;
@@ -109,7 +109,8 @@ pub(crate) fn plain() -> SwitchConfig {
     config
 }
 
-/// [`plain`] with pausing; the buffer is `shared` and the headroom of `ports` ports of `classes` data classes.
+/// Configuration [`plain`] with PFC. The buffer is `shared` plus the headroom of `ports` ports of `classes` data
+/// classes.
 pub(crate) fn lossless(shared: u64, alpha: f64, headroom: u64, ports: u64, classes: u64) -> SwitchConfig {
     let mut config = plain();
     config.pfc.enabled = true;
@@ -119,7 +120,7 @@ pub(crate) fn lossless(shared: u64, alpha: f64, headroom: u64, ports: u64, class
     config
 }
 
-/// Tables that send every packet along a shortest path over cables that `alive` accepts.
+/// Returns tables that send every packet along a shortest path over the cables that `alive` accepts.
 pub(crate) fn shortest_routes(
     hosts: u32,
     switches: u32,
@@ -128,7 +129,7 @@ pub(crate) fn shortest_routes(
     alive: impl Fn(usize) -> bool,
 ) -> Vec<SwitchRoutes> {
     let nodes = (hosts + switches) as usize;
-    // By node: (egress port, neighbour).
+    // Edges of each node: (egress port, adjacent node).
     let mut around: Vec<Vec<(PortId, u32)>> = vec![vec![]; nodes];
     for (index, cable) in cables.iter().enumerate().filter(|(index, _)| alive(*index)) {
         let (at_a, at_b) = map.ends(index);
@@ -171,7 +172,7 @@ pub(crate) fn shortest_routes(
         .collect()
 }
 
-/// Routes of a ring that know one direction only: what deadlocks are made of.
+/// Returns routes of a ring in one direction only, which deadlock.
 pub(crate) fn clockwise_routes(n: u32, cables: &[Cable], map: &PortMap) -> Vec<SwitchRoutes> {
     let port = |from: u32, to: u32| port_between(cables, map, from, to);
     (0..n)
@@ -210,7 +211,7 @@ fn port_between(cables: &[Cable], map: &PortMap, from: u32, to: u32) -> PortId {
 }
 
 impl<const C: usize> Net<C> {
-    /// Shortest-path routes over all cables.
+    /// Creates a fabric with shortest-path routes over all cables.
     pub(crate) fn new(hosts: u32, switches: u32, cables: &[Cable], config: &SwitchConfig, seed: u64) -> Self {
         let map = PortMap::new(hosts + switches, cables);
         let routes = shortest_routes(hosts, switches, cables, &map, |_| true);
@@ -245,23 +246,23 @@ impl<const C: usize> Net<C> {
         }
     }
 
-    /// The egress port of `from` towards `to`.
+    /// Returns the egress port of `from` to `to`.
     pub(crate) fn port(&self, from: u32, to: u32) -> PortId {
         port_between(&self.cables, &self.map, from, to)
     }
 
-    /// Routes over all cables but those in `dead`.
+    /// Returns routes over all cables except those in `dead`.
     pub(crate) fn routes_without(&self, dead: &[usize]) -> Vec<SwitchRoutes> {
         shortest_routes(self.hosts, self.switches, &self.cables, &self.map, |index| !dead.contains(&index))
     }
 
-    /// Does something at an instant; in order of the calls where instants are equal.
+    /// Schedules an action at an instant. Actions at the same instant run in the order of the calls.
     pub(crate) fn at(&mut self, time: Time, act: impl FnOnce(&mut Self, Time) + 'static) {
         self.script.insert((time, self.scripted), Box::new(act));
         self.scripted += 1;
     }
 
-    /// Puts a packet on its host's (first) NIC port at an instant. Ids count from 0.
+    /// Schedules a packet on its host's (first) NIC port. Returns its id; ids count from 0.
     pub(crate) fn send(&mut self, time: Time, packet: Packet) -> u32 {
         let id = self.packets.len() as u32;
         self.packets.push(packet);
@@ -281,14 +282,14 @@ impl<const C: usize> Net<C> {
         id
     }
 
-    /// `n` equal packets at once.
+    /// Schedules `n` equal packets at the same instant.
     pub(crate) fn send_many(&mut self, time: Time, n: u32, packet: Packet) {
         for _ in 0..n {
             self.send(time, packet);
         }
     }
 
-    /// Simulates the next window, or what the script says for its beginning; false if nothing is to come.
+    /// Simulates the next window, or the next scripted action if it is not later. Returns false if nothing is left.
     pub(crate) fn step(&mut self) -> bool {
         let scripted = self.script.first_key_value().map_or(Time::MAX, |(&(time, _), _)| time);
         let next = self.fabric.next_due();
@@ -311,7 +312,7 @@ impl<const C: usize> Net<C> {
         true
     }
 
-    /// Simulates everything before `end`; returns the last instant before it.
+    /// Simulates everything before `end`. Returns the last instant before it.
     fn window(&mut self, end: Time) -> Time {
         let ports = 0..self.map.ports(self.hosts - 1).end;
         loop {
@@ -350,12 +351,12 @@ impl<const C: usize> Net<C> {
         }
     }
 
-    /// When a packet arrived; panics if it did not.
+    /// Returns the arrival time of a packet, and panics if it did not arrive.
     pub(crate) fn arrival(&self, id: u32) -> Time {
         self.delivered.iter().find(|d| d.id == id).expect("it was delivered").time
     }
 
-    /// Packets lost, with time and reason.
+    /// Returns the lost packets, with time and reason.
     pub(crate) fn drops(&self) -> Vec<(Time, u32, DropReason)> {
         self.log
             .iter()
@@ -366,7 +367,7 @@ impl<const C: usize> Net<C> {
             .collect()
     }
 
-    /// Pauses that ports of hosts and switches saw begin (true) and end (false).
+    /// Returns the pauses of ports of hosts and switches: their begin (true) and end (false).
     pub(crate) fn pauses(&self) -> Vec<(Time, PortId, u8, bool)> {
         self.log
             .iter()
@@ -378,7 +379,7 @@ impl<const C: usize> Net<C> {
             .collect()
     }
 
-    /// Every packet is delivered, lost, or still inside; when nothing is pending, none is inside.
+    /// Checks that every packet is delivered, lost, or still inside, and that none is inside when nothing is pending.
     pub(crate) fn check_conservation(&self) {
         let alive = self.packets.len() as u32 - (self.delivered.len() + self.drops().len()) as u32;
         assert!(self.fabric.next_due() == Time::MAX);

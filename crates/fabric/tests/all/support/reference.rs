@@ -1,8 +1,8 @@
-//! A fabric as plain as can be: every service is an event, every account is exact at all times, nothing is shared with
-//! the crate under test but its configuration. Slow, and easy to believe.
+//! A reference fabric, as simple as possible: every service is an event, every account is exact at all times, and it
+//! shares only the configuration with the crate under test. It is slow and easy to verify.
 //!
-//! Two classes. At one instant services that end begin the next one before packets arrive, as in the real fabric; it
-//! tells of ties of other kinds.
+//! It has two classes. As in the real fabric, services that end at an instant start the next one before packets
+//! arrive. It reports ties of other kinds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,9 +13,9 @@ use super::Packet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// The transmitter of a port is free.
+    /// The transmitter of a port becomes free.
     Free(u32),
-    /// A packet or pause frame is at the far end of a port's cable.
+    /// A packet or pause frame reaches the far end of a port's cable.
     Arrival(u32, Cargo),
     Send(u32),
 }
@@ -34,47 +34,47 @@ struct Port {
     rate_bps: u64,
     delay_ps: u64,
     busy: bool,
-    /// Bytes of the data packet being sent.
+    /// Bytes of the data packet in transmission.
     sending: u64,
     queues: [VecDeque<u32>; 2],
-    /// Pause frames to go out first.
+    /// Pause frames to send first.
     urgent: VecDeque<bool>,
     paused: bool,
-    /// Bytes of class 1 and 0 in the node's buffer that came in here.
+    /// Bytes of class 0 and 1 in the node's buffer that arrived by this port.
     held: [u64; 2],
     pausing: bool,
 }
 
-/// The plain fabric.
+/// The reference fabric.
 pub(crate) struct Reference<'a> {
     config: &'a SwitchConfig,
     hosts: u32,
     ports: Vec<Port>,
     used: Vec<u64>,
     shared: Vec<u64>,
-    /// Ports of each switch.
+    /// Number of ports of each switch.
     ports_of: Vec<u64>,
     next_hop: &'a dyn Fn(u32, &Packet) -> u32,
     packets: &'a [Packet],
-    /// Port a packet came in by at the node it is at.
+    /// Port by which each packet arrived at its present node.
     ingress: Vec<u32>,
     marked: Vec<bool>,
-    /// Of which only the header is left.
+    /// Packets of which only the header is left.
     trimmed: Vec<bool>,
     events: BTreeMap<(u64, u8, u64), What>,
     inserted: u64,
-    /// (Time in picoseconds, packet, marked, trimmed).
+    /// Delivered packets: (time in picoseconds, packet, marked, trimmed).
     pub(crate) delivered: Vec<(u64, u32, bool, bool)>,
-    /// (Time, packet) lost for want of buffer.
+    /// Packets lost for want of buffer: (time, packet).
     pub(crate) dropped: Vec<(u64, u32)>,
-    /// (Time, port, pause or resume).
+    /// Pause frames: (time, port, pause or resume).
     pub(crate) pauses: Vec<(u64, u32, bool)>,
-    /// Two things arrived at one instant: their order is a matter of taste.
+    /// True if two packets arrived at the same instant, whose order is undefined.
     pub(crate) tie: bool,
 }
 
 impl<'a> Reference<'a> {
-    /// `next_hop` tells the egress port of a packet at a switch.
+    /// Creates the fabric. `next_hop` returns the egress port of a packet at a switch.
     pub(crate) fn new(
         hosts: u32,
         switches: u32,
@@ -125,7 +125,7 @@ impl<'a> Reference<'a> {
         self.events.insert((at, rank, self.inserted), what);
     }
 
-    /// Runs a script of (picoseconds, packet) to its end; `nic` is the port of a host.
+    /// Runs a script of (picoseconds, packet) to its end. `nic` returns the port of a host.
     pub(crate) fn run(&mut self, script: &[(u64, u32)], nic: impl Fn(u32) -> u32) {
         for &(at, packet) in script {
             self.schedule(at, What::Send(packet));
@@ -214,7 +214,7 @@ impl<'a> Reference<'a> {
         self.config.buffer.get() - self.used[switch]
     }
 
-    /// A packet reaches a switch that trims; limits are the same at every port.
+    /// Handles a packet at a switch that trims. The limits are the same at every port.
     fn admit_or_trim(&mut self, now: u64, node: u32, ingress: u32, id: u32) {
         let switch = (node - self.hosts) as usize;
         let egress = (self.next_hop)(node, &self.packets[id as usize]);
@@ -299,7 +299,7 @@ impl<'a> Reference<'a> {
         self.serve(now, port);
     }
 
-    /// A step at `kmin`, which must be `kmax`.
+    /// Marks a packet above `kmin`, which must equal `kmax`.
     fn mark(&mut self, port: u32, id: u32, queued: u64) {
         let packet = &self.packets[id as usize];
         if self.config.ecn.enabled

@@ -37,7 +37,7 @@ fn kind_of(datatype: u32) -> Answer<AtomicType> {
     AtomicType::ALL.get(datatype as usize).copied().ok_or(Errno(FI_EOPNOTSUPP))
 }
 
-/// The engine's operations are in libfabric's order, without products.
+/// Returns the operation of a number. The engine's operations are in libfabric's order, without products.
 fn op_of(op: u32) -> Answer<AtomicOp> {
     let index = match op {
         0..FI_PROD => op,
@@ -47,10 +47,13 @@ fn op_of(op: u32) -> Answer<AtomicOp> {
     AtomicOp::ALL.get(index as usize).copied().ok_or(Errno(FI_EOPNOTSUPP))
 }
 
-/// Whether there is such an operation, by the flags of fi_query_atomic: how many values at most, and bytes of one.
+/// Returns the largest number of values of an operation, and the bytes of one value. `flags` are those of
+/// fi_query_atomic.
 ///
 /// # Errors
-/// FI_EOPNOTSUPP.
+///
+/// Returns FI_EOPNOTSUPP if the operation does not exist for this type, and FI_EINVAL for contradictory
+/// flags.
 pub(crate) fn valid(datatype: u32, op: u32, flags: u64) -> Answer<(usize, usize)> {
     let form = match (flags & FI_FETCH_ATOMIC != 0, flags & FI_COMPARE_ATOMIC != 0) {
         (false, false) => AtomicForm::Plain,
@@ -65,24 +68,27 @@ pub(crate) fn valid(datatype: u32, op: u32, flags: u64) -> Answer<(usize, usize)
     Ok((MAX_ATOMIC_BYTES as usize / kind.size(), kind.size()))
 }
 
-/// Values, as many callers have them.
+/// Values of an operation, as callers pass them.
 #[derive(Clone, Copy)]
 enum Values {
-    /// So many from here on.
+    /// Contiguous values: pointer and number.
     At(*const c_void, usize),
-    /// So many vectors of them.
+    /// Vectors of values: pointer and number of vectors.
     In(*const Ioc, usize),
 }
 
 impl Values {
+    /// Returns the memory of the values.
+    ///
     /// # Safety
-    /// The values are there until the operation is done.
+    ///
+    /// The values stay valid until the operation is done.
     unsafe fn spans(self, size: usize) -> Answer<Spans> {
         let bytes = |values: usize| {
             let all = values.checked_mul(size);
             all.ok_or_else(|| refused(FI_EINVAL, format_args!("{values} values of {size} bytes")))
         };
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self {
                 Values::At(start, values) => Ok(smallvec![Span::new(start, bytes(values)?)?]),
@@ -102,30 +108,31 @@ impl Values {
     }
 }
 
-/// What comes back.
+/// Values that an operation returns.
 enum Back {
     Nothing,
     Old(Values),
     Compared(Values, Values),
 }
 
-/// Of whose memory, what, and how.
+/// Target and parameters of an operation.
 struct Order {
     peer: u64,
     address: u64,
     key: u64,
     datatype: u32,
     op: u32,
-    /// `None`: the endpoint's own.
+    /// Flags; `None` for the endpoint's defaults.
     flags: Option<u64>,
     wanted: Wanted,
 }
 
 /// # Safety
-/// An endpoint of ours; values that stay until the operation is done.
+///
+/// `ep` is an endpoint of this provider. The values stay valid until the operation is done.
 unsafe fn post(ep: *mut Ep, operand: Values, back: Back, order: Order) -> isize {
     count(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let endpoint = EpHandle::here(ep)?;
             let (kind, op) = (kind_of(order.datatype)?, op_of(order.op)?);
@@ -137,7 +144,7 @@ unsafe fn post(ep: *mut Ep, operand: Values, back: Back, order: Order) -> isize 
                     result: result.spans(kind.size())?,
                 },
             };
-            // Nothing is taken from the operand of a read, and it may be NULL.
+            // A read takes nothing from its operand, which may be NULL.
             let operand = if op.has_operand() { operand.spans(kind.size())? } else { Spans::new() };
             let values_of = match (&fetch, op.has_operand()) {
                 (AtomicFetch::Old { result }, false) => result,
@@ -163,12 +170,13 @@ unsafe fn post(ep: *mut Ep, operand: Values, back: Back, order: Order) -> isize 
 }
 
 /// # Safety
-/// An endpoint of ours, and a message whose values stay until the operation is done.
+///
+/// `ep` is an endpoint of this provider. The values of the message stay valid until the operation is done.
 unsafe fn post_message(ep: *mut Ep, msg: *const MsgAtomic, back: Back, given: u64) -> isize {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let Some(msg) = msg.as_ref() else { return -(FI_EINVAL as isize) };
-        // Values of a peer that do not follow each other would take as many messages.
+        // Scattered values of a peer would need one message each, so they are not supported.
         if msg.rma_iov_count != 1 || msg.rma_iov.is_null() {
             return -(FI_EINVAL as isize);
         }
@@ -191,7 +199,7 @@ fn order(peer: u64, address: u64, key: u64, datatype: u32, op: u32, context: *mu
     Order { peer, address, key, datatype, op, flags: None, wanted }
 }
 
-// All below are called with the arguments that the manual names for them, and each hands them on.
+// The functions below have the parameters that the manual documents. Each one forwards them.
 
 unsafe extern "C" fn write(
     ep: *mut Ep,
@@ -362,11 +370,12 @@ unsafe extern "C" fn compwritemsg(
 }
 
 /// # Safety
-/// `count` is NULL or can be written.
+///
+/// `count` is NULL or writable.
 unsafe fn tell_valid(datatype: u32, op: u32, flags: u64, count: *mut usize) -> c_int {
     status(|| {
         let (most, _) = valid(datatype, op, flags)?;
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         if let Some(count) = unsafe { count.as_mut() } {
             *count = most;
         }

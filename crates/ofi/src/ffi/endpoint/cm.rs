@@ -1,4 +1,4 @@
-//! `struct fi_ops_cm`: names. Connections are made as they are needed.
+//! `struct fi_ops_cm`: only names. Connections are made on demand.
 
 use std::ffi::{c_int, c_void};
 
@@ -23,21 +23,21 @@ pub(super) static CM_OPS: OpsCm = OpsCm {
     join,
 };
 
-/// Before the endpoint is enabled it can be given another address.
+/// Sets the endpoint's address, before the endpoint is enabled.
 unsafe extern "C" fn setname(fid: *mut Fid, from: *mut c_void, len: usize) -> c_int {
     status(|| {
-        // SAFETY: as many bytes as the caller says.
+        // SAFETY: the caller guarantees this many bytes.
         let to =
             unsafe { address::read(from, len) }.ok_or_else(|| refused(FI_EINVAL, "this is no address"))?;
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         unsafe { EpHandle::here(fid) }?.rename(to)
     })
 }
 
-/// With too little room, even none, the length is told.
+/// Returns the endpoint's address. If there is too little room, or none, it still returns the length.
 unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, len: *mut usize) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let own = unsafe { EpHandle::here(fid) }?.own();
         // SAFETY: NULL or a length.
         let len =
@@ -45,7 +45,7 @@ unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, len: *mut usize) ->
         let room = if to.is_null() { 0 } else { *len };
         let needed = address::length_of(own);
         if room > 0 {
-            // SAFETY: there is so much room.
+            // SAFETY: there is enough room.
             unsafe { address::write(own, to, room) };
         }
         *len = needed;

@@ -41,16 +41,16 @@ pub(super) static TAGGED_OPS: OpsTagged = OpsTagged {
     injectdata: tinjectdata,
 };
 
-/// Where flags of an operation come from.
+/// Source of an operation's flags.
 #[derive(Clone, Copy)]
 enum Flags {
-    /// The endpoint's own.
+    /// Default flags of the endpoint.
     Default,
-    /// Given with it.
+    /// Flags given with the operation.
     Given(u64),
 }
 
-/// What is sent to whom, but for the bytes.
+/// Parameters of a send, except its bytes.
 struct Envelope {
     to: u64,
     kind: MessageKind,
@@ -60,10 +60,11 @@ struct Envelope {
 }
 
 /// # Safety
-/// An endpoint of ours; bytes that stay until the send is done.
+///
+/// `ep` is an endpoint of this provider. The bytes stay valid until the send is done.
 unsafe fn post_send(ep: *mut Ep, bytes: Answer<Spans>, envelope: Envelope) -> isize {
     count(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;
         let flags = match envelope.flags {
             Flags::Default => flags(&endpoint.transmit_flags),
@@ -76,7 +77,7 @@ unsafe fn post_send(ep: *mut Ep, bytes: Answer<Spans>, envelope: Envelope) -> is
     })
 }
 
-/// What is received from whom, but for the bytes.
+/// Parameters of a receive, except its bytes.
 struct Wish {
     from: u64,
     want: Want,
@@ -85,17 +86,18 @@ struct Wish {
 }
 
 /// # Safety
-/// An endpoint of ours; bytes that stay until the receive is done.
+///
+/// `ep` is an endpoint of this provider. The bytes stay valid until the receive is done.
 unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Spans>, wish: Wish) -> isize {
     count(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;
         let flags = match wish.flags {
             Flags::Default => flags(&endpoint.receive_flags),
             Flags::Given(flags) => flags,
         };
         let looks = matches!(wish.flags, Flags::Given(_)) && flags & (FI_PEEK | FI_CLAIM | FI_DISCARD) != 0;
-        // Of a look the bytes do not matter, and need not be any.
+        // A search has no use for a buffer, which may be invalid.
         let spans = if looks && flags & (FI_PEEK | FI_DISCARD) != 0 { Spans::new() } else { bytes? };
         let least_room = endpoint.least_room.load(std::sync::atomic::Ordering::Relaxed);
         let context = wish.context as usize;
@@ -114,7 +116,7 @@ fn tagged(to: u64, tag: u64, context: *mut c_void) -> Envelope {
     Envelope { kind: MessageKind::Tagged(tag), ..plain(to, context) }
 }
 
-/// Data of a message with flags.
+/// Returns the immediate data of a message with these flags.
 fn data_of(data: u64, flags: u64) -> Option<u64> {
     (flags & FI_REMOTE_CQ_DATA != 0).then_some(data)
 }
@@ -127,7 +129,7 @@ fn with_tag(from: u64, tag: u64, ignore: u64, context: *mut c_void) -> Wish {
     Wish { want: Want::Tagged { tag, ignore }, ..any(from, context) }
 }
 
-// All below are called with the arguments that the manual names for them, and each hands them on.
+// The functions below have the parameters that the manual documents. Each one forwards them.
 
 unsafe extern "C" fn recv(
     ep: *mut Ep,

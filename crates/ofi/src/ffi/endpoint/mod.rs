@@ -41,7 +41,7 @@ pub(super) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     status(|| {
-        // SAFETY: a domain of ours, and an info.
+        // SAFETY: the domain was made by this provider, and `info` is NULL or an info.
         unsafe {
             let domain = DomainHandle::here(domain)?;
             let info = info.as_ref().ok_or_else(|| refused(FI_EINVAL, "the info of an endpoint is NULL"))?;
@@ -74,7 +74,7 @@ pub(super) unsafe extern "C" fn open(
     })
 }
 
-/// Flags ask for endpoints that share, which we do not have.
+/// Opens an endpoint with flags. Flags request shared endpoints, which the provider does not support.
 pub(super) unsafe extern "C" fn open2(
     domain: *mut FidDomain,
     info: *mut Info,
@@ -91,7 +91,7 @@ pub(super) unsafe extern "C" fn open2(
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours, which the caller gives up.
+        // SAFETY: the endpoint was made by this provider, and the caller gives it up.
         let handle = unsafe { EpHandle::take(fid) };
         if handle.process.is_this() {
             handle.object.close();
@@ -103,9 +103,10 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 }
 
 /// # Safety
-/// A fid of the class that it says.
+///
+/// `other` points to a fid of the class that it states.
 unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match class_of(other)? {
             FI_CLASS_CQ => {
@@ -136,7 +137,7 @@ unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
                 let addresses = AvHandle::here(other)?;
                 new.vector = Some((addresses.vector.clone(), addresses.vector.uses.begin()));
             }
-            // It has nothing to hear from an endpoint without connections.
+            // An endpoint without connections has no events for it.
             FI_CLASS_EQ => drop(EqHandle::here(other)?.uses.begin()),
             class => {
                 return Err(refused(FI_ENOSYS, format_args!("class {class} is not bound to an endpoint")));
@@ -148,10 +149,10 @@ unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
 
 unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let endpoint = unsafe { EpHandle::here(fid) }?;
         let mut answer = Ok(());
-        // SAFETY: a fid, as the caller of fi_ep_bind says.
+        // SAFETY: `other` is a fid, guaranteed by the caller of fi_ep_bind.
         endpoint.bind(|new| answer = unsafe { bind_to(new, other, flags) })?;
         answer
     })
@@ -159,12 +160,12 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let endpoint = unsafe { EpHandle::here(fid) }?;
         match command {
             FI_ENABLE => endpoint.enable(),
             FI_GETOPSFLAG | FI_SETOPSFLAG => {
-                // SAFETY: the argument is what the command says.
+                // SAFETY: the argument has the type that the command requires.
                 let flags = unsafe { arg.cast::<u64>().as_mut() }
                     .ok_or_else(|| refused(FI_EINVAL, "the place of flags is NULL"))?;
                 let (of, allowed) = match *flags & (FI_TRANSMIT | FI_RECV) {
@@ -193,7 +194,7 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) ->
 
 unsafe extern "C" fn cancel(fid: *mut Fid, context: *mut c_void) -> isize {
     count(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let endpoint = unsafe { EpHandle::here(fid) }?;
         endpoint.with(|core| {
             core.cancel(context as usize);
@@ -210,7 +211,7 @@ unsafe extern "C" fn getopt(
     len: *mut usize,
 ) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let endpoint = unsafe { EpHandle::here(fid) }?;
         let value = match (level, name) {
             (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) => endpoint.least_room.load(Ordering::Relaxed),
@@ -220,7 +221,7 @@ unsafe extern "C" fn getopt(
         if to.is_null() || len.is_null() {
             return Err(refused(FI_EINVAL, "the place of an option is NULL"));
         }
-        // SAFETY: there is room for as many bytes as `len` says.
+        // SAFETY: there is room for `*len` bytes.
         unsafe {
             if *len < size_of::<usize>() {
                 return Err(Errno(FI_ETOOSMALL));
@@ -240,7 +241,7 @@ unsafe extern "C" fn setopt(
     len: usize,
 ) -> c_int {
     status(|| {
-        // SAFETY: an endpoint of ours.
+        // SAFETY: the endpoint was made by this provider.
         let endpoint = unsafe { EpHandle::here(fid) }?;
         if (level, name) != (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) {
             return Err(Errno(FI_ENOPROTOOPT));
@@ -248,7 +249,7 @@ unsafe extern "C" fn setopt(
         if from.is_null() || len != size_of::<usize>() {
             return Err(refused(FI_EINVAL, format_args!("an option of {len} bytes, or at NULL")));
         }
-        // SAFETY: as many bytes as the caller says.
+        // SAFETY: the caller guarantees this many bytes.
         endpoint.least_room.store(unsafe { from.cast::<usize>().read_unaligned() }, Ordering::Relaxed);
         Ok(())
     })

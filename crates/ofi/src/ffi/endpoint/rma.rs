@@ -28,7 +28,7 @@ pub(super) static RMA_OPS: OpsRma = OpsRma {
     injectdata,
 };
 
-/// The memory of the peer.
+/// Memory of the peer.
 #[derive(Clone, Copy)]
 struct Far {
     peer: u64,
@@ -37,10 +37,11 @@ struct Far {
 }
 
 /// # Safety
-/// An endpoint of ours; bytes that stay until the operation is done.
+///
+/// `ep` is an endpoint of this provider. The bytes stay valid until the operation is done.
 unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Spans>, far: Far, wanted: Wanted) -> isize {
     count(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;
         let spans = bytes?;
         let len = spans.iter().map(|span| span.len() as u64).sum();
@@ -52,7 +53,8 @@ unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Spans>, far: Far, wante
 }
 
 /// # Safety
-/// An endpoint of ours, and a message whose bytes stay until the operation is done.
+///
+/// `ep` is an endpoint of this provider. The bytes of the message stay valid until the operation is done.
 unsafe fn post_message(
     ep: *mut Ep,
     msg: *const MsgRma,
@@ -60,7 +62,7 @@ unsafe fn post_message(
     kind: impl FnOnce(&MsgRma) -> RmaKind,
 ) -> isize {
     count(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let endpoint = EpHandle::here(ep)?;
             let msg = msg.as_ref().ok_or_else(|| refused(FI_EINVAL, "a message is NULL"))?;
@@ -92,7 +94,7 @@ fn context(context: *mut c_void) -> Wanted {
     Wanted::Context(context as usize)
 }
 
-// All below are called with the arguments that the manual names for them, and each hands them on.
+// The functions below have the parameters that the manual documents. Each one forwards them.
 
 unsafe extern "C" fn read(
     ep: *mut Ep,

@@ -1,4 +1,5 @@
-//! DCQCN's reaction point as a textbook has it: every timer an event. The reference that lazy timers must equal.
+//! Textbook implementation of DCQCN's reaction point, in which every timer is an event. Reference for the lazy
+//! timers.
 
 use pathweave_units::{Duration, Rate, Time};
 
@@ -15,7 +16,7 @@ pub(super) struct Eager {
     pub(super) alpha: f64,
     alpha_notified: bool,
     decrease_notified: bool,
-    /// In the order in which they act at one instant: alpha, rate increase, rate decrease.
+    /// Timers in the order in which they act at one instant: alpha, rate increase, rate decrease.
     timers: [Time; 3],
     last_cut: Option<Time>,
     timer_stage: u32,
@@ -45,7 +46,7 @@ impl Eager {
         }
     }
 
-    /// Every timer up to and including `now`, one by one.
+    /// Expires every timer up to and including `now`, one by one.
     pub(super) fn run_until(&mut self, now: Time) {
         loop {
             let (which, at) =

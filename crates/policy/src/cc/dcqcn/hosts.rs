@@ -1,11 +1,11 @@
-//! DCQCN on hosts of software, where everything takes longer.
+//! Scaling of DCQCN for software hosts, whose packets and round trips take longer.
 //!
-//! Clocks and steps of the presets are those of lines of 25 Gb/s and more and of round trips of some microseconds. The
-//! algorithm counts no packets; what makes its clocks right is how much is sent, and how much of a round trip goes by,
-//! between two ticks. On a line of 100 Mb/s a packet takes 120 us: between two notifications alpha has faded to nothing and
-//! the rate is back where it was. So all clocks run slower by what packets or round trips are slower, whichever is more,
-//! and steps are the same shares of the line. Where it is the packets, the rate is the same function of the bytes sent, as
-//! if the line were one of 25 Gb/s.
+//! The clocks and steps of the presets are made for line rates of 25 Gb/s and more and round trips of some
+//! microseconds. The algorithm does not count packets. Its clocks are right if enough data is sent, and enough of a
+//! round trip passes, between two ticks. At 100 Mb/s a packet takes 120 us: between two notifications alpha decays to
+//! nothing and the rate is back at its old value. All clocks therefore run slower, by the factor of the packet time
+//! or of the round-trip time, whichever is larger. Steps are the same fractions of the line rate. If the packet time
+//! decides, the rate is the same function of the bytes sent as at 25 Gb/s.
 
 use pathweave_units::{Duration, Rate};
 
@@ -14,10 +14,10 @@ use crate::cc::host_scaling::HostScaling;
 use crate::fluid::{Control, Controls, Recovery};
 use crate::{Adapt, HostEnv};
 
-/// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
-/// more).
+/// Lowest line rate for which the presets are given (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are for
+/// 40 Gb/s and more).
 const LINE: Rate = Rate::from_gbps(25);
-/// The longest round trip between idle hosts of the network HPCC's values were simulated in (SIGCOMM 2019, section 5.1).
+/// Longest idle round-trip time of the network in which HPCC's values were simulated (SIGCOMM 2019, section 5.1).
 const ROUND_TRIP: Duration = Duration::from_us(12);
 
 impl Controls for DcqcnConfig {
@@ -29,7 +29,7 @@ impl Controls for DcqcnConfig {
     }
 }
 
-/// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
+/// The clocks are made for line rates of 25 Gb/s and more: on a slower line they must not tick between two packets.
 impl Adapt for DcqcnConfig {
     fn adapt_to_host(&mut self, host: &HostEnv) {
         *self = self.scaled_to(host.line_rate, host.network_rtt);
@@ -37,8 +37,8 @@ impl Adapt for DcqcnConfig {
 }
 
 impl DcqcnConfig {
-    /// Scaled to hosts with this line and this round-trip time, the delay of their software included. Hosts at least as fast
-    /// as those of the preset keep its values.
+    /// Returns the configuration scaled to hosts with this line rate and this round-trip time, which includes the
+    /// delay of their software. Hosts at least as fast as those of the preset keep its values.
     pub fn scaled_to(&self, line: Rate, round_trip: Duration) -> DcqcnConfig {
         let p = self.params();
         let scaling = HostScaling::new((line, round_trip), (LINE, ROUND_TRIP));
@@ -89,20 +89,20 @@ mod tests {
         };
         let hpcc = DcqcnConfig::default();
         let of = |mbps, us| hpcc.scaled_to(Rate::from_mbps(mbps), Duration::from_us(us));
-        // As fast as where the values come from: as they are.
+        // Hosts as fast as those of the preset keep its values.
         assert_eq!(clocks(&of(100_000, 12)), clocks(&hpcc));
         // A packet takes 250 times as long as at 25 Gb/s.
         assert_eq!(clocks(&of(100, 50)), [250, 1_000, 75_000].map(Duration::from_us));
-        // A fast line, and hosts that take 1.2 ms: a hundred of the round trips.
+        // A fast line, and hosts that take 1.2 ms: a hundred times the round-trip time.
         assert_eq!(clocks(&of(100_000, 1_200)), [100, 400, 30_000].map(Duration::from_us));
-        // 5 and 50 Mb/s for each 25 Gb/s; a hundredth of the line.
+        // 5 and 50 Mb/s for each 25 Gb/s; a minimum of a hundredth of the line rate.
         let params = of(100, 50).params();
         let steps = params.increases(&env(Rate::from_mbps(100)));
         assert_eq!(steps, (Rate::from_bps(20_000), Rate::from_bps(200_000)));
         assert_eq!(params.min_rate, Rate::from_mbps(1));
     }
 
-    /// A step of 50 Mb/s would be half of a line of 100 Mb/s.
+    /// An absolute step of 50 Mb/s would be half of a line rate of 100 Mb/s.
     #[test]
     fn absolute_steps_are_shares_of_a_slow_line() {
         let astra = DcqcnConfig::preset(DcqcnPreset::Astra);
@@ -126,8 +126,8 @@ mod tests {
         }
     }
 
-    /// Rates as shares of the line, a packet at a time, behind a link that takes a tenth of the line and marks what waits
-    /// behind more than 20 packets, with room for 130.
+    /// Returns rates as fractions of the line rate, one per packet, behind a link of a tenth of the line rate. The
+    /// link marks packets that wait behind more than 20 others, and has room for 130.
     fn shares(config: &DcqcnConfig, line: Rate) -> Vec<f64> {
         let mut cc = Dcqcn::new(config, &env(line));
         let (sends, takes) = (line.time_for(PACKET.into()), line.scale(0.1).time_for(PACKET.into()));
@@ -162,7 +162,7 @@ mod tests {
             }
             cc.on_sent(now, &sent, &mut host.cx());
             let waits = busy_until.saturating_since(now);
-            // What finds no room is dropped.
+            // Packets that find no room are dropped.
             if waits < takes * 130 {
                 busy_until = now.max(busy_until) + takes;
                 if waits > takes * 20 {
@@ -175,8 +175,8 @@ mod tests {
         shares
     }
 
-    /// What was found on real hosts: at 100 Mb/s the published clocks are back at line rate from each notification to the
-    /// next. Slower, they do what they do at 25 Gb/s.
+    /// Regression test of a finding on real hosts: at 100 Mb/s the published clocks return to line rate between two
+    /// notifications. The scaled clocks behave as at 25 Gb/s.
     #[test]
     fn a_slow_line_is_controlled_as_a_fast_one() {
         let (fast, slow) = (Rate::from_gbps(25), Rate::from_mbps(100));

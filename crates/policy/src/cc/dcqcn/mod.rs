@@ -1,10 +1,10 @@
 //! DCQCN's reaction point (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section
-//! 3.1), with the variations real models and NICs have (see [`DcqcnParams`]).
+//! 3.1), with the variations of existing models and NICs (see [`DcqcnParams`]).
 //!
-//! Timers are evaluated when the state is used: an alpha timer of 1 us would otherwise be a thousand times more
-//! events than the packets it governs. Between two uses nothing can happen that a timer does not determine, so
-//! the trajectory is bit for bit that of eager timers (a test compares them). At one instant the order is: alpha,
-//! rate increase, a rate decrease that was due, then the packet or notification of that instant.
+//! Timers are evaluated when the state is used, because an alpha timer of 1 us would cause a thousand times more
+//! events than the packets it governs. Between two uses timers determine everything that happens, so the trajectory
+//! equals that of eager timers bit for bit (a test compares them). At one instant the order is: alpha, rate increase,
+//! a rate decrease that was due, then the packet or notification of that instant.
 
 #[cfg(test)]
 mod eager;
@@ -23,37 +23,39 @@ use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 pub use params::{DcqcnConfig, DcqcnParams, Field, Reaction};
 pub use presets::{DcqcnPreset, PresetInfo, presets};
 
-/// Below this alpha is taken as zero: neither `1 - alpha / 2` nor `alpha + g` can tell the difference in 53 bits, for
-/// any gain above 2^-25.
+/// Value below which alpha counts as zero: in 53 bits neither `1 - alpha / 2` nor `alpha + g` changes, for any gain
+/// above 2^-25.
 const ALPHA_FLOOR: f64 = 1.0 / (1u128 << 80) as f64;
 
 /// State of one queue pair.
-// In the order of use: a packet touches the first 64 bytes only.
+// Fields are in order of use: a packet touches the first 64 bytes only.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Dcqcn {
-    // Looked at for every packet.
+    // Read for every packet.
     next_send: Time,
     /// The earlier of `increase_due` and `decrease_due`.
     due: Time,
     rate: Rate,
-    /// No pacing from here on: a rate within a thousandth of the line's is left to the NIC, because every
-    /// increase only halves the distance and a pacer for the last part of it would cost an event a packet.
+    /// Rate from which packets are not paced. A rate within a thousandth of the line rate is left to the NIC: every
+    /// increase only halves the distance, and a pacer for the rest would cost an event per packet.
     unpaced_rate: Rate,
     window_bytes: u64,
     byte_counter: u64,
     window_follows_rate: bool,
-    // Looked at by timers and notifications.
+    // Read by timers and notifications.
     target: Rate,
     line: Rate,
     bytes_since_step: u64,
     byte_stage: u32,
     timer_stage: u32,
-    /// `Time::MAX`: stopped, because rate and target are at line rate and no step could change anything.
+    /// Time of the next rate increase. `Time::MAX`: stopped, because rate and target are at line rate and no step
+    /// could change them.
     increase_due: Time,
-    /// `Time::MAX`: no notification waits for the decrease clock.
+    /// Time of the next rate decrease. `Time::MAX`: no notification waits for the decrease clock.
     decrease_due: Time,
-    /// Sampled: the first notification, from which both clocks run. Immediate: the last one acted on.
+    /// Sampled: time of the first notification, from which both clocks run. Immediate: time of the last one that
+    /// acted.
     reacted_at: Option<Time>,
     alpha: f64,
     alpha_due: Time,
@@ -61,7 +63,7 @@ pub struct Dcqcn {
     params: Steps,
 }
 
-/// The parameters that state transitions read, resolved for the line rate.
+/// Parameters that state transitions read, resolved for the line rate.
 #[derive(Clone, Copy, Debug)]
 struct Steps {
     reaction: Reaction,
@@ -77,7 +79,7 @@ struct Steps {
 }
 
 impl Dcqcn {
-    /// The state of one queue pair, at line rate.
+    /// Creates the state of one queue pair, at line rate.
     pub fn new(config: &DcqcnConfig, env: &PolicyEnv) -> Self {
         let p = config.params();
         let (additive, hyper) = p.increases(env);
@@ -116,11 +118,11 @@ impl Dcqcn {
         }
     }
 
-    /// The rate the next increases move towards.
+    /// Returns the rate that the next increases approach.
     pub fn target(&self, now: Time) -> Rate {
         self.at(now).target
     }
-    /// The estimate of congestion, 0 to 1; the next cut is by half of it.
+    /// Returns the estimate of congestion, 0 to 1. The next cut is by half of it.
     pub fn alpha(&self, now: Time) -> f64 {
         let mut seen = self.at(now);
         seen.advance_alpha(now);
@@ -132,7 +134,7 @@ impl Dcqcn {
         seen
     }
 
-    /// Lets every timer of the rate up to and including `now` expire.
+    /// Expires every rate timer up to and including `now`.
     #[inline]
     fn advance(&mut self, now: Time) {
         if now >= self.due {
@@ -142,7 +144,7 @@ impl Dcqcn {
     #[cold]
     fn expire_timers(&mut self, now: Time) {
         loop {
-            // Increase before decrease: a cut also restarts the rate timer, which would lose the step.
+            // The increase precedes the decrease: a cut also restarts the rate timer, which would lose the step.
             if self.increase_due <= self.decrease_due {
                 if self.increase_due > now {
                     break;
@@ -163,8 +165,8 @@ impl Dcqcn {
         self.due = self.increase_due.min(self.decrease_due);
     }
 
-    /// One step up (SIGCOMM'15, section 3.1, reaction point). Stages are counted after the step, so there are exactly F steps of
-    /// fast recovery.
+    /// Makes one increase step (SIGCOMM'15, section 3.1, reaction point). Stages are counted after the step, so there
+    /// are exactly F steps of fast recovery.
     fn increase(&mut self) {
         let Steps { stages, additive, hyper, .. } = self.params;
         let (low, high) = if self.byte_counter == 0 {
@@ -176,7 +178,7 @@ impl Dcqcn {
             let step = if low > stages { hyper } else { additive };
             self.target = self.target.saturating_add(step).min(self.line);
         }
-        // Rounded up, or the rate would stop one bit per second short of its target for ever.
+        // Rounded up, or the rate would stay one bit per second below its target for ever.
         self.rate = Rate::from_bps((self.rate.as_bps() + self.target.as_bps()).div_ceil(2));
     }
 
@@ -193,8 +195,8 @@ impl Dcqcn {
         self.decrease_due = Time::MAX;
     }
 
-    /// Lets the alpha timer expire up to and including `now`. Only a cut reads alpha, so only notifications and
-    /// cuts pay for this: one multiplication a period, and none once alpha has faded to nothing.
+    /// Expires the alpha timer up to and including `now`. Only a cut reads alpha, so only notifications and cuts pay
+    /// for this: one multiplication per period, and none once alpha has decayed to zero.
     fn advance_alpha(&mut self, now: Time) {
         let Steps { gain, alpha_timer, .. } = self.params;
         if self.notified && self.alpha_due <= now {
@@ -278,7 +280,7 @@ impl CongestionControl for Dcqcn {
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.advance(now);
-        // From now, not from when it might have left: being idle earns nothing.
+        // Paced from now, not from when the packet might have left: idle time gives no credit.
         self.next_send = if self.rate < self.unpaced_rate {
             now.max(self.next_send) + self.rate.time_for(u64::from(sent.wire_bytes))
         } else {

@@ -12,18 +12,19 @@ use crate::cc::Window;
 use crate::error::check;
 use crate::{ConfigError, PolicyEnv};
 
-/// When the reaction point acts on a notification.
+/// Time at which the reaction point acts on a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reaction {
-    /// At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1). Assumes
-    /// a notification point that spaces its notifications.
+    /// At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1). Assumes a
+    /// notification point that limits the rate of its notifications.
     Immediate,
-    /// Two free-running clocks, started by the first notification, ask whether one arrived since they last
-    /// asked: one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC
-    /// (`RdmaHw::cnp_received_mlx`). So the first cut, too, comes one `decrease_interval` after its notification.
+    /// At the next tick of two free-running clocks, which the first notification starts. Each checks whether a
+    /// notification arrived since its last tick: one moves alpha up or down, the other cuts the rate. The ns-3 models
+    /// since HPCC do the same (`RdmaHw::cnp_received_mlx`). The first cut, too, happens one `decrease_interval` after
+    /// its notification.
     Sampled,
 }
 
@@ -43,25 +44,26 @@ pub struct Field {
     pub name: &'static str,
     /// Value with its unit.
     pub value: String,
-    /// What it does.
+    /// Meaning of the parameter.
     pub help: &'static str,
 }
 
-/// One line a parameter gives the resolved value, the override in a scenario, and the text of the listing.
+/// Declares a parameter: the resolved value, the override in a scenario, and the text of the listing.
 macro_rules! parameters {
     ($( $name:ident: $type:ty = $help:literal; )*) => {
-        /// Every parameter of the reaction point.
+        /// All parameters of the reaction point.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct DcqcnParams { $( #[doc = $help] pub $name: $type, )* }
 
-        /// A preset and what differs from it. Only what differs is written to a scenario, so choosing another
-        /// preset in an override changes everything that was not set by hand.
+        /// A preset and the overrides of its values. Only overrides are written to a scenario, so a change of the
+        /// preset changes all other values.
         #[derive(Clone, Debug, PartialEq, Default)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct DcqcnConfig {
-            /// Where the values below come from unless set: "hpcc" (default), "paper", "conweave", "laps", "astra".
+            /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "conweave",
+            /// "laps", "astra".
             #[cfg_attr(feature = "serde", serde(default))]
             pub preset: DcqcnPreset,
             $(
@@ -72,7 +74,7 @@ macro_rules! parameters {
         }
 
         impl DcqcnConfig {
-            /// The preset's values with the overrides applied.
+            /// Returns the preset's values with the overrides applied.
             pub fn params(&self) -> DcqcnParams {
                 let preset = self.preset.info().params;
                 DcqcnParams { $( $name: self.$name.unwrap_or(preset.$name), )* }
@@ -80,7 +82,7 @@ macro_rules! parameters {
         }
 
         impl DcqcnParams {
-            /// Names, values and meanings, in order of declaration.
+            /// Returns names, values and meanings, in order of declaration.
             pub fn fields(&self) -> Vec<Field> {
                 vec![ $( Field { name: stringify!($name), value: self.$name.to_string(), help: $help } ),* ]
             }
@@ -107,7 +109,7 @@ parameters! {
 }
 
 impl DcqcnParams {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let unit = |x: f64| x > 0.0 && x <= 1.0;
         check(unit(self.gain), "gain", self.gain, "more than 0, at most 1")?;
@@ -132,7 +134,7 @@ impl DcqcnParams {
         )?;
         self.window.validate()
     }
-    /// R_AI and R_HAI at this line rate.
+    /// Returns R_AI and R_HAI at this line rate.
     pub fn increases(&self, env: &PolicyEnv) -> (Rate, Rate) {
         let scaled = |step: Rate| match self.increase_scale.as_bps() {
             0 => step,
@@ -146,15 +148,15 @@ impl DcqcnParams {
     }
 }
 
-/// Far above any link, and low enough that sums of two rates cannot overflow.
+/// Largest rate of a parameter: far above any link, and low enough that a sum of two rates cannot overflow.
 const MOST: Rate = Rate::from_gbps(100_000);
 
 impl DcqcnConfig {
-    /// A preset as it is.
+    /// Returns the configuration of a preset without overrides.
     pub fn preset(preset: DcqcnPreset) -> Self {
         DcqcnConfig { preset, ..DcqcnConfig::default() }
     }
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.params().validate()
     }

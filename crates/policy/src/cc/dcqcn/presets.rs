@@ -1,4 +1,4 @@
-//! Published parameter sets of DCQCN, with where each comes from.
+//! Published parameter sets of DCQCN, with their sources.
 
 use pathweave_units::{Bytes, Duration, Rate};
 
@@ -11,14 +11,14 @@ use crate::cc::Window;
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DcqcnPreset {
-    /// What the HPCC authors ran as DCQCN.
+    /// Values that the HPCC authors used for DCQCN.
     #[default]
     Hpcc,
-    /// The DCQCN paper.
+    /// Values of the DCQCN paper.
     Paper,
-    /// What the ConWeave authors ran.
+    /// Values that the ConWeave authors used.
     Conweave,
-    /// What the LAPS authors ran.
+    /// Values that the LAPS authors used.
     Laps,
     /// Defaults of ASTRA-sim's ns-3 back end.
     Astra,
@@ -27,21 +27,21 @@ pub enum DcqcnPreset {
 /// A preset as `pathweave list presets` shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct PresetInfo {
-    /// Which.
+    /// The preset.
     pub preset: DcqcnPreset,
     /// Name in a scenario.
     pub name: &'static str,
-    /// One line.
+    /// Description in one line.
     pub help: &'static str,
-    /// Where the values come from.
+    /// Source of the values.
     pub source: &'static str,
     /// The values.
     pub params: DcqcnParams,
-    /// What the source sets as least time between notifications of a queue pair (`cnp.interval`, DCQCN's N).
+    /// Shortest time between notifications of a queue pair in the source (`cnp.interval`, DCQCN's N).
     pub cnp_interval: Duration,
 }
 
-/// The values the ns-3 models share; presets say what differs.
+/// Values that the ns-3 models share; presets state only the differences.
 const NS3: DcqcnParams = DcqcnParams {
     reaction: Reaction::Sampled,
     gain: 1.0 / 256.0,
@@ -124,15 +124,15 @@ static PRESETS: [PresetInfo; 5] = [
     },
 ];
 
-/// All presets, the default first.
+/// Returns all presets, the default first.
 pub fn presets() -> &'static [PresetInfo] {
     &PRESETS
 }
 
 impl DcqcnPreset {
-    /// Name, values and source.
+    /// Returns name, values and source.
     pub fn info(self) -> &'static PresetInfo {
-        // The table is in order of declaration; a test holds it to that.
+        // The table is in order of declaration, which a test checks.
         &PRESETS[self as usize]
     }
 }

@@ -21,7 +21,7 @@ fn env() -> PolicyEnv {
     }
 }
 
-/// Round numbers, so that a trajectory can be followed by hand.
+/// Returns a configuration of round numbers, so that a trajectory can be computed by hand.
 fn round() -> DcqcnConfig {
     DcqcnConfig {
         gain: Some(0.5),
@@ -95,8 +95,8 @@ fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
     let mut cc = Dcqcn::new(&round(), &env());
     assert_eq!(rate_bps(&cc, 0), 100 * GBPS);
     notify(&mut cc, Time::ZERO); // starts both clocks; the rate falls when that of decreases is due, at 40
-    notify(&mut cc, Time::from_us(10)); // is one with the first
-    notify(&mut cc, Time::from_us(20)); // so is this
+    notify(&mut cc, Time::from_us(10)); // merged with the first
+    notify(&mut cc, Time::from_us(20)); // merged, too
     assert_eq!(rate_bps(&cc, 39), 100 * GBPS);
     assert_eq!(rate_bps(&cc, 40), 50 * GBPS); // alpha 1, half
     notify(&mut cc, Time::from_us(50)); // waits for the decrease clock at 80
@@ -124,8 +124,8 @@ fn sampled_trajectory_through_three_cuts_and_the_three_phases() {
     assert_eq!(cc.next_timer(), None);
 }
 
-/// The rate that `cnp_received_mlx` of the HPCC simulator gives after a lone notification: its `ScheduleDecreaseRateMlx`
-/// is 4 us away, by when alpha has been updated four times without a notification.
+/// Checks the rate that `cnp_received_mlx` of the HPCC simulator gives after a lone notification. Its
+/// `ScheduleDecreaseRateMlx` is 4 us later; by then alpha has been updated four times without a notification.
 #[test]
 fn a_lone_notification_cuts_one_decrease_interval_later() {
     for info in presets().iter().filter(|info| info.params.reaction == Reaction::Sampled) {
@@ -227,7 +227,7 @@ fn line_rate_is_left_to_the_nic() {
     }
 }
 
-/// As the default, and alpha changes so slowly that a first cut is by half.
+/// Returns the default configuration with an alpha that changes so slowly that the first cut is by half.
 fn halving() -> DcqcnConfig {
     DcqcnConfig { alpha_timer: Some(Duration::from_us(55)), ..DcqcnConfig::default() }
 }
@@ -250,7 +250,7 @@ fn recovery_ends_at_line_rate_without_pacing() {
     let mut cc = Dcqcn::new(&halving(), &env());
     notify(&mut cc, Time::ZERO);
     send(&mut cc, Time::from_us(5), 1_250);
-    // From the cut at 4 us on; 50 Gb/s is half of the line: nine halvings leave 1/1024.
+    // Times from the cut at 4 us on. 50 Gb/s is half of the line rate; nine halvings leave 1/1024.
     let after = |steps: u64| 4 + steps * 300;
     let last_paced = Time::from_us(after(9) - 1);
     send(&mut cc, last_paced, 1_250);
@@ -328,7 +328,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
         3 => (78u32..9_000).prop_map(Step::Bytes),
         2 => Just(Step::Look),
     ];
-    // Spans of a part of a timer, of whole timers (ties), and long after everything has come to rest.
+    // Spans of a part of a timer, of whole timers (ties), and long after all timers have stopped.
     let ps = prop_oneof![
         0u64..3_000_000,
         (0u64..80).prop_map(|n| n * 1_000_000),

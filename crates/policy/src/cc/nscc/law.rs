@@ -1,4 +1,4 @@
-//! How an acknowledgement, a trim or a loss moves the window.
+//! Changes of the window by an acknowledgement, a trim or a loss.
 
 use alloc::boxed::Box;
 
@@ -8,25 +8,26 @@ use super::super::median::Median;
 use super::{COLLAPSE_DELAY, LastHopTrims, NsccConfig, NsccProfile, TARGET};
 use crate::{PolicyEnv, SendWindow};
 
-/// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes.
+/// Network for which increases are given: 100 Gb/s and 12 us, with a bandwidth-delay product of 150,000 bytes.
 const REFERENCE_BDP_BYTES: f64 = 150_000.0;
 const REFERENCE_TARGET_PS: f64 = 12e6;
 
-/// Part of the base round-trip time towards which the average falls that sees no marks above the target.
+/// Fraction of the base round-trip time that the average delay approaches while packets above the target are
+/// unmarked.
 const UNMARKED_AVERAGE: f64 = 0.25;
 
 /// One acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
-    /// Of packets that it is the first to tell of.
+    /// Bytes of the packets that this acknowledgement is the first to report.
     pub(super) bytes: u64,
-    /// Of the packet it answers, if that was sent once.
+    /// Round-trip time of the packet that triggered it, if that was sent once.
     pub(super) rtt: Option<Duration>,
-    /// The packet it answers was marked.
+    /// True if the packet that triggered it was marked.
     pub(super) marked: bool,
 }
 
-/// The window and all that moves it. Bytes on the wire; delays in picoseconds.
+/// The window and the state that controls it. Sizes are bytes on the wire; delays are in picoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Law {
     window: u64,
@@ -35,24 +36,25 @@ pub(super) struct Law {
     max_window: u64,
     /// Average queueing delay.
     average: f64,
-    /// Increases that have not been applied, each times the bytes that earned it; and the bytes.
+    /// Sum of increases not yet applied, each weighted by its acknowledged bytes; and those bytes.
     earned: f64,
     received: u64,
-    /// Bytes acknowledged in a row that met no queue; whether the window grows fast.
+    /// Bytes acknowledged in a row without a queue; and whether the window grows fast.
     unqueued: u64,
     fast: bool,
     last_applied: Time,
     last_decrease: Time,
-    /// Where the median of delays counts, and that of how many at most.
+    /// Median filter of delays and its largest number of delays, if configured.
     median: Option<Box<(Median, u16)>>,
-    /// Quick adapt: bytes acknowledged since the last check, which is over at `adapt_at`, the first one at zero; whether
-    /// something was trimmed since it last acted; bytes whose marks are ignored, and how many of them have come.
+    /// State of quick adapt: bytes acknowledged since the last check; time of the next check, zero before the first;
+    /// whether a packet was trimmed since quick adapt last acted; number of bytes whose marks are ignored, and how
+    /// many of them have arrived.
     achieved: u64,
     adapt_at: Time,
     trimmed: bool,
     to_ignore: u64,
     ignored: u64,
-    // Apart, because it never changes.
+    // Boxed, because it never changes.
     params: Box<Params>,
 }
 
@@ -62,9 +64,9 @@ struct Params {
     mtu: u64,
     network_rtt: Duration,
     target: f64,
-    /// Bytes, times bytes acknowledged, a picosecond below the target.
+    /// Increase in bytes, per acknowledged byte and picosecond below the target, times the window.
     proportional: f64,
-    /// Bytes, times bytes acknowledged.
+    /// Increase in bytes per acknowledged byte, times the window.
     fair: f64,
     constant: f64,
     fast: f64,
@@ -77,7 +79,7 @@ struct Params {
     apply_bytes: f64,
     max_bdp: f64,
     last_hop_trims: LastHopTrims,
-    /// Picoseconds a byte of the line takes.
+    /// Picoseconds per byte at line rate.
     byte_ps: f64,
 }
 
@@ -134,7 +136,7 @@ impl Law {
         law
     }
 
-    /// The largest window of a network of this round-trip time.
+    /// Returns the largest window of a network with this round-trip time.
     fn most_at(&self, base_rtt: Duration) -> u64 {
         let bdp = (base_rtt.as_ps() as f64 / self.params.byte_ps) as u64;
         ((self.params.max_bdp * bdp as f64) as u64).max(self.params.mtu)
@@ -155,7 +157,7 @@ impl Law {
         }
     }
 
-    /// The queue pair opens.
+    /// Starts the clocks when the queue pair opens.
     pub(super) fn begin(&mut self, now: Time) {
         if self.params.profile == NsccProfile::Ue10 {
             (self.last_applied, self.last_decrease) = (now, now);
@@ -170,7 +172,7 @@ impl Law {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
-    /// A round-trip time: the base falls to it if it is less.
+    /// Lowers the base to a shorter round-trip time.
     fn learn_base(&mut self, rtt: Duration) {
         if rtt < self.base_rtt {
             self.base_rtt = rtt;
@@ -210,7 +212,7 @@ impl Law {
         self.bound();
     }
 
-    /// The delay that counts for one that queued so long.
+    /// Returns the delay that counts for a measured queueing delay.
     fn delay_of(&mut self, queued: Duration) -> Duration {
         let half_window = self.window / (2 * self.params.mtu);
         match self.median.as_deref_mut() {
@@ -253,7 +255,7 @@ impl Law {
         }
     }
 
-    /// Applies what has been earned; `since` it was last done at its time.
+    /// Applies the sum of increases. `since` is the time since the last application by time.
     fn apply(&mut self, now: Time, since: Duration) {
         self.window = (self.window as f64 + self.earned / self.window as f64) as u64;
         if since >= self.params.network_rtt {
@@ -263,7 +265,8 @@ impl Law {
         (self.earned, self.received) = (0.0, 0);
     }
 
-    /// Whether the rest is to be left out: the window has become what came through, or it has of late and this is of before.
+    /// Returns true if the feedback has been processed: either the window has been set to the bytes acknowledged, or
+    /// the feedback is a mark of data sent before that.
     fn quick_adapt(&mut self, now: Time, is_trim: bool, marked: bool, delay: f64) -> bool {
         let mut done = false;
         if self.ignored < self.to_ignore && marked {
@@ -294,7 +297,7 @@ impl Law {
         }
     }
 
-    /// A packet was trimmed that left so long ago.
+    /// Processes a trimmed packet that left `rtt` ago.
     pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration, at: TrimmedAt) {
         let bytes = u64::from(wire_bytes);
         self.learn_base(rtt);
@@ -309,7 +312,7 @@ impl Law {
         self.landed(bytes);
     }
 
-    /// A packet is found to be missing.
+    /// Processes a packet that is found missing.
     pub(super) fn on_loss(&mut self, wire_bytes: u32) {
         let bytes = u64::from(wire_bytes);
         if self.params.profile == NsccProfile::Ue10 {
@@ -319,7 +322,7 @@ impl Law {
         self.landed(bytes);
     }
 
-    /// Nothing was heard of a packet for too long.
+    /// Processes the timeout of a packet.
     pub(super) fn on_timeout(&mut self, wire_bytes: u32) {
         self.cut(u64::from(wire_bytes));
         self.landed(u64::from(wire_bytes));
@@ -336,7 +339,7 @@ impl Law {
 
 #[cfg(test)]
 impl Law {
-    /// With this window, as if it had had its check and its step at this time.
+    /// Sets the window, as if its last check and step had been at `now`.
     pub(super) fn at(mut self, window: u64, now: Time) -> Self {
         self.window = window;
         self.last_applied = now;

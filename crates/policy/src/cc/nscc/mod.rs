@@ -1,17 +1,22 @@
-//! NSCC, the network-signal congestion control of Ultra Ethernet (specification 1.0, section 3.6.13), as its reference
-//! simulator has it (uet-htsim, commit 40ccb05): a window in bytes, moved by delay and marks together.
+//! NSCC, the network-signal congestion control of Ultra Ethernet (specification 1.0, section 3.6.13), as in its
+//! reference simulator (uet-htsim, commit 40ccb05): a window in bytes, driven by delay and marks together.
 //!
 //! | | delay below target | above |
 //! |---|---|---|
-//! | not marked | grow in proportion to what is left of the target (alpha); fast where nothing queues | grow by a fair step: the queue drains |
-//! | marked | nothing: the congestion is this path's, which the picker leaves | shrink in proportion to the excess (gamma), once a round trip |
+//! | not marked | grow in proportion to the rest of the target (alpha) | grow by a fair step: the queue drains |
+//! | marked | no change | shrink in proportion to the excess (gamma), once a round trip |
 //!
-//! Increases are summed and applied every eight packets or once a round trip, with a small step (eta) a round trip.
-//! *Quick adapt*: once a round trip and target, if something was trimmed or the delay is far above the target while little came
-//! through, the window becomes what came through, and the marks of what was in flight then are ignored.
+//! Without a queue the window grows fast. A mark below the target means that only this path is congested; the picker
+//! leaves it.
 //!
-//! An acknowledgement is the unit: one delay, one mark, so many bytes. Feedback comes packet by packet, so what comes at one
-//! instant is put together, and judged when something else comes or a packet wants to leave.
+//! Increases are summed, and applied every eight packets or once a round trip, together with a small step (eta) per
+//! round trip. *Quick adapt* checks once per round trip plus target. If a packet was trimmed or the delay is far
+//! above the target, while few bytes were acknowledged, the window becomes the bytes acknowledged. Marks of data in
+//! flight at that time are ignored.
+//!
+//! The unit is one acknowledgement: one delay, one mark, a number of bytes. Feedback arrives packet by packet.
+//! Feedback of one instant is therefore combined, and processed when other feedback arrives or a packet wants to
+//! leave.
 
 mod law;
 #[cfg(test)]
@@ -28,82 +33,85 @@ use crate::{
 };
 use law::{Acked, Law};
 
-/// Parameters of [`Nscc`]. Increases are those at 100 Gb/s and 12 us; elsewhere they are larger or smaller by the
+/// Parameters of [`Nscc`]. Increases are given for 100 Gb/s and 12 us; in other networks they scale with the
 /// bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsccConfig {
-    /// Where simulator and specification differ.
+    /// Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
     pub profile: NsccProfile,
-    /// Round-trip time of the idle network, from which target, largest window and increases are reckoned. Absent: that of the
-    /// pair of hosts. uet-htsim has that of the longest path of the network for every pair.
+    /// Round-trip time of the idle network, from which target, largest window and increases are computed. Absent:
+    /// that of the pair of hosts. uet-htsim uses that of the network's longest path for every pair.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub network_rtt: Option<Duration>,
-    /// Target of the queueing delay, in idle round-trip times. Absent: 0.75 where switches trim, otherwise 1.
+    /// Target of the queueing delay, in idle round-trip times. Absent: 0.75 if switches trim, otherwise 1.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub delay_target: Option<f64>,
-    /// alpha: packets added a round trip while nothing queues (4); in proportion to what is left of the target.
+    /// alpha: packets added per round trip without a queue; below the target in proportion to the rest of it. Default
+    /// 4.
     pub proportional_increase: f64,
-    /// fi: packets added a round trip when unmarked above the target (5).
+    /// fi: packets added per round trip if unmarked above the target. Default 5.
     pub fair_increase: f64,
-    /// eta: packets added once a round trip whatever the delay (0.15).
+    /// eta: packets added once per round trip, whatever the delay. Default 0.15.
     pub constant_increase: f64,
-    /// Share of the bytes acknowledged that is added once a window of them has met a delay below `fast_delay` (0.25).
+    /// Fraction of the acknowledged bytes that is added once a window of them had a queueing delay below
+    /// `fast_delay`. Default 0.25.
     pub fast_increase: f64,
-    /// Below it nothing queues (1 us, whatever the network).
+    /// Queueing delay below which nothing counts as queued. Default 1 us, whatever the network.
     pub fast_delay: Duration,
-    /// gamma: decrease for each share of the average delay above the target (0.8).
+    /// gamma: decrease per relative excess of the average delay over the target. Default 0.8.
     pub decrease: f64,
-    /// Most of the window that goes at once (0.5).
+    /// Largest decrease at once, as a fraction of the window. Default 0.5.
     pub max_decrease: f64,
-    /// Weight of the newest queueing delay in its average (0.0125).
+    /// Weight of the newest queueing delay in its average. Default 0.0125.
     pub delay_gain: f64,
-    /// Most packets of the last half window of which the median queueing delay counts for each one's (MNSCC: 4), as understood
-    /// at second hand. Absent: each has its own.
+    /// Largest number of packets of the last half window whose median queueing delay replaces that of each packet
+    /// (MNSCC: 4, from a second-hand description). Absent: no median.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub median_packets: Option<u16>,
-    /// Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4; with profile "ue1.0" no delay
-    /// is where switches trim.
+    /// Quick adapt: queueing delay, in targets, above which it counts like a trim. Absent: 4; with profile "ue1.0"
+    /// and switches that trim, no delay counts like a trim.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub collapse_delay: Option<f64>,
-    /// Quick adapt: only if less than this share of the largest window came through (0.125).
+    /// Quick adapt: fraction of the largest window below which few bytes were acknowledged. Default 0.125.
     pub collapse_share: f64,
-    /// Packets acknowledged after which increases are applied (8).
+    /// Packets acknowledged after which increases are applied. Default 8.
     pub apply_packets: f64,
-    /// Largest window, which is also the first, in bandwidth-delay products (1.5).
+    /// Largest window, in bandwidth-delay products; also the first window. Default 1.5.
     pub max_bdp: f64,
-    /// Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it does; "spare" it does not,
-    /// where receivers grant credit and see to the last hop themselves.
+    /// Effect of packets trimmed at the last hop. "cut" (default): the window loses their bytes. "spare": it does
+    /// not, because receivers grant credit and control the last hop themselves.
     pub last_hop_trims: LastHopTrims,
 }
 
-/// What a trim at the last hop does to the window.
+/// Effect of a packet trimmed at the last hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LastHopTrims {
-    /// It takes the packet's bytes from it.
+    /// The window loses the packet's bytes.
     #[default]
     Cut,
-    /// Nothing.
+    /// The window does not change.
     Spare,
 }
 
-/// Whose rules, where they differ.
+/// Source of the rules where simulator and specification differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum NsccProfile {
-    /// uet-htsim's: an acknowledgement without a measurement counts as one of average delay; a loss that was not told by a
-    /// trim does not move the window.
+    /// uet-htsim: an acknowledgement without a measurement counts as one of average delay. A loss without a trim does
+    /// not change the window.
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "htsim"))]
     Htsim,
-    /// The specification's, as known at second hand: without a measurement the window does not move; a loss takes its bytes from
-    /// the window; where switches trim, delay alone does not make it collapse. Times start when the queue pair opens.
+    /// The specification, from a second-hand description. Without a measurement the window does not change. A loss
+    /// removes its bytes from the window. If switches trim, delay alone does not trigger quick adapt. Clocks start
+    /// when the queue pair opens.
     #[cfg_attr(feature = "serde", serde(rename = "ue1.0"))]
     Ue10,
 }
@@ -132,11 +140,11 @@ impl Default for NsccConfig {
     }
 }
 
-/// Target where switches trim, and where they do not.
+/// Default targets with and without switches that trim.
 const TARGET_WITH_TRIMS: f64 = 0.75;
 const TARGET: f64 = 1.0;
 
-/// Queueing delay that is as bad as a trim, in targets, and one that there never is.
+/// Default queueing delay that counts like a trim, in targets; and a delay that never occurs.
 const COLLAPSE_DELAY: f64 = 4.0;
 const NO_DELAY: f64 = f64::INFINITY;
 
@@ -164,7 +172,7 @@ impl Adapt for NsccConfig {
 }
 
 impl NsccConfig {
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
         let thousand = "more than 0, at most 1000";
@@ -199,7 +207,7 @@ impl NsccConfig {
     }
 }
 
-/// What of one acknowledgement has been heard.
+/// Part of an acknowledgement that has been received.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     at: Time,
@@ -216,7 +224,7 @@ pub struct Nscc {
 }
 
 impl Nscc {
-    /// The state of one queue pair, with its largest window.
+    /// Creates the state of one queue pair, with its largest window.
     pub fn new(config: &NsccConfig, env: &PolicyEnv) -> Self {
         Nscc {
             law: Law::new(config, env),
@@ -226,12 +234,12 @@ impl Nscc {
         }
     }
 
-    /// Bytes that may be in flight. What has been heard and not judged yet does not show.
+    /// Returns the bytes that may be in flight. Feedback that has not been processed yet is not included.
     pub fn window_bytes(&self) -> u64 {
         self.law.window_bytes()
     }
 
-    /// Judges what has been heard of one acknowledgement.
+    /// Processes the pending feedback of one acknowledgement.
     #[inline]
     fn settle(&mut self) {
         if let Some(pending) = self.pending.take() {
@@ -274,7 +282,8 @@ impl CongestionControl for Nscc {
             FeedbackKind::Ack { timed, marked } => {
                 self.heard(now, bytes, timed.then_some(feedback.rtt), marked);
             }
-            // The packet that caused this acknowledgement was told of before: it measures nothing, but its mark counts.
+            // The packet that triggered this acknowledgement was reported before: it measures nothing, but its mark
+            // counts.
             FeedbackKind::Heard { marked } => self.heard(now, 0, None, marked),
             FeedbackKind::Trimmed { at, .. } => {
                 self.settle();
@@ -292,7 +301,7 @@ impl CongestionControl for Nscc {
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
-        // A window a base round-trip time: what it allows while there is no queue.
+        // One window per base round-trip time: the rate while there is no queue.
         let bdp = self.line.bytes_in(self.law.base_rtt()).max(self.mtu_bytes);
         Some(self.line.scale((self.law.window_bytes() as f64 / bdp as f64).clamp(1e-6, 1.0)))
     }

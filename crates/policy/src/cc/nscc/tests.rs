@@ -1,5 +1,5 @@
-//! Figures by hand, of a network of 100 Gb/s and 12 us (150,000 bytes) with packets of 4,096 and 4,160 bytes, where the
-//! target is 12 us, too; and of uet-htsim's at 100 Gb/s.
+//! Worked examples for a network of 100 Gb/s and 12 us (150,000 bytes) with packets of 4,096 and 4,160 bytes, where
+//! the target is 12 us, too; and for that of uet-htsim at 100 Gb/s.
 
 use pathweave_units::{PathId, Rate, TrimmedAt};
 
@@ -24,13 +24,13 @@ fn law() -> Law {
     Law::new(&NsccConfig::default(), &env(US(12), 4_096))
 }
 
-/// uet-htsim at 100 Gb/s: 14.0227 us.
+/// Returns the state in uet-htsim's network at 100 Gb/s: 14.0227 us.
 fn htsim() -> Law {
     let config = NsccConfig { delay_target: Some(TARGET_WITH_TRIMS), ..NsccConfig::default() };
     Law::new(&config, &env(Duration::from_ps(14_022_720), 4_086))
 }
 
-/// An acknowledgement of so many bytes whose packet met a queue of this delay.
+/// Returns an acknowledgement of `bytes` bytes whose packet met a queue of this delay.
 fn acked(bytes: u64, queue: Duration, marked: bool) -> Acked {
     Acked { bytes, rtt: Some(US(12) + queue), marked }
 }
@@ -48,7 +48,7 @@ fn the_largest_window_of_the_reference_simulator() {
 #[test]
 fn a_window_of_acknowledgements_at_half_the_target_earns_two_packets() {
     let mut law = law().at(100_000, Time::from_us(1_000));
-    // Eight packets would apply it.
+    // Eight packets would apply the increase.
     law.on_ack(Time::from_us(1_001), &acked(20_000, US(6), false));
     close(law.earned_bytes() * 5.0, 4.0 * 4_096.0 * 0.5);
 }
@@ -58,7 +58,7 @@ fn at_the_target_it_earns_the_fair_step() {
     let mut law = law().at(100_000, Time::from_us(1_000));
     law.on_ack(Time::from_us(1_001), &acked(20_000, US(12), false));
     close(law.earned_bytes() * 5.0, 20_480.0);
-    // More than eight packets have come: applied.
+    // More than eight packets have arrived: the increase is applied.
     law.on_ack(Time::from_us(1_002), &acked(20_000, US(12), false));
     assert_eq!(law.window_bytes(), 100_000 + 2 * 4_096);
 }
@@ -80,12 +80,12 @@ fn where_nothing_queues_for_a_window_it_grows_by_a_quarter() {
     let now = Time::from_us(1_001);
     law.on_ack(now, &acked(100_000, Duration::ZERO, false));
     let before = law.window_bytes();
-    // The first window has earned, in proportion; now more than a window has met no queue.
+    // The first window earned a proportional increase; now more than a window has met no queue.
     law.on_ack(now, &acked(20_000, Duration::ZERO, false));
     assert_eq!(law.window_bytes(), before + 5_000);
     law.on_ack(now, &acked(4_000, Duration::from_ns(999), false));
     assert_eq!(law.window_bytes(), before + 6_000);
-    // A microsecond is a queue.
+    // A delay of a microsecond counts as a queue.
     law.on_ack(now, &acked(4_000, US(1), false));
     law.on_ack(now, &acked(4_000, Duration::ZERO, false));
     assert_eq!(law.window_bytes(), before + 6_000);
@@ -103,7 +103,7 @@ fn marked_above_the_target_it_shrinks_once_a_round_trip() {
         let window = law.window_bytes();
         law.on_ack(Time::from_us(1_010), &acked(4_160, US(13), true));
         assert_eq!(law.window_bytes(), window);
-        // Below the target a mark is the path's business.
+        // Below the target a mark changes the path, not the window.
         law.on_ack(Time::from_us(1_011), &acked(4_160, US(11), true));
         assert_eq!(law.window_bytes(), window);
     }
@@ -119,20 +119,20 @@ fn the_average_follows_slowly_and_falls_where_nothing_is_marked() {
     close(law.average_ps(), 0.0125 * 3e6);
 }
 
-/// 225,000 is the largest window here: an eighth of it is 28,125.
+/// The largest window here is 225,000; an eighth of it is 28,125.
 #[test]
 fn where_little_came_through_the_window_becomes_that() {
     let collapses = |achieved: u64| {
         let mut law = law().at(100_000, Time::from_us(1_000));
         assert_eq!(law.max_window_bytes(), 225_000);
         law.set_achieved(achieved, 60_000);
-        // Due after 1,024 us; not at it.
+        // The check is due after 1,024 us, not at it.
         law.on_ack(Time::from_us(1_025), &acked(0, US(49), true));
         law.window_bytes()
     };
     assert_eq!((collapses(28_124), collapses(100)), (28_124, 4_160));
     assert!(collapses(28_125) > 90_000);
-    // The first check only begins.
+    // The first check only starts the clock.
     let mut law = law();
     law.on_trim(Time::from_us(3), 4_160, US(20), TrimmedAt::OnTheWay);
     assert_eq!(law.window_bytes(), 225_000 - 4_160);
@@ -149,7 +149,7 @@ fn marks_of_what_was_in_flight_then_are_ignored() {
         law.on_ack(Time::from_us(1_026 + 20 * at), &acked(10_000, US(40), true));
         assert_eq!(law.window_bytes(), 20_000, "after {at}");
     }
-    // An unmarked one counts, and after 60,000 bytes marked ones do again.
+    // An unmarked acknowledgement counts, and after 60,000 bytes marked ones count again.
     law.on_ack(Time::from_us(1_127), &acked(10_000, US(6), false));
     let window = law.window_bytes();
     assert!(window > 20_000);
@@ -184,13 +184,13 @@ fn profiles_differ_in_losses_and_in_what_was_not_measured() {
         law.on_loss(4_150);
         assert_eq!(law.window_bytes(), window);
         law.on_ack(Time::from_us(1_001), &Acked { bytes: 40_000, rtt: None, marked: false });
-        // As an acknowledgement of average delay, which is none.
+        // It counts as an acknowledgement of average delay, which is zero.
         assert_eq!(law.window_bytes() > window, profile == NsccProfile::Htsim);
     }
 }
 
-/// Quick adapt is due 24 us after the last one: at that instant in the specification, after it in uet-htsim, where the constant
-/// step is all that comes then.
+/// Quick adapt is due 24 us after the last one: at that instant in the specification, after it in uet-htsim, which
+/// then adds only the constant step.
 #[test]
 fn profiles_differ_in_the_instant_at_which_quick_adapt_is_due() {
     for (profile, window) in [(NsccProfile::Htsim, 100_614), (NsccProfile::Ue10, 20_000)] {
@@ -202,8 +202,8 @@ fn profiles_differ_in_the_instant_at_which_quick_adapt_is_due() {
     }
 }
 
-/// A queue pair that opens at 1,000 us: uet-htsim's constant step comes with the first acknowledgement, the specification's a
-/// round trip after the opening.
+/// A queue pair that opens at 1,000 us: uet-htsim's constant step comes with the first acknowledgement, the
+/// specification's a round trip after the opening.
 #[test]
 fn profiles_differ_in_when_time_begins() {
     for (profile, step) in [(NsccProfile::Htsim, 614), (NsccProfile::Ue10, 0)] {
@@ -219,8 +219,8 @@ fn profiles_differ_in_when_time_begins() {
     }
 }
 
-/// Where switches trim, a delay of five targets makes the window collapse in uet-htsim, and in the specification where the user
-/// says so.
+/// With switches that trim, a delay of five targets triggers quick adapt in uet-htsim, and in the specification only
+/// if the user configures it.
 #[test]
 fn profiles_differ_in_delay_alone_where_switches_trim() {
     let fabric = FabricEnv {
@@ -245,8 +245,8 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
     }
 }
 
-/// A window of 100,000 is 24 packets, half of it 12: at most four of them. Of 6, 11, 1 and 8 us, in this order, the medians are
-/// 6; 6 (the lower of two); 6 and 6.
+/// A window of 100,000 is 24 packets, half of it 12, so the median is over at most four. For 6, 11, 1 and 8 us, in
+/// this order, the medians are 6; 6 (the lower of two); 6 and 6.
 #[test]
 fn the_median_of_the_last_four_delays_may_count() {
     let config = NsccConfig { median_packets: Some(4), delay_gain: 1.0, ..NsccConfig::default() };
@@ -255,7 +255,7 @@ fn the_median_of_the_last_four_delays_may_count() {
         law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
         close(law.average_ps(), f64::from(counts_us) * 1e6);
     }
-    // A window of three packets has a half of one.
+    // Half of a window of three packets is one packet.
     let mut law = Law::new(&config, &env(US(12), 4_096)).at(12_500, Time::from_us(1_000));
     for delay_us in [6, 11, 1] {
         law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
@@ -285,7 +285,8 @@ fn feedback(kind: FeedbackKind, rtt: Duration) -> Feedback {
     }
 }
 
-/// Four packets of one acknowledgement, of which the third is the one it answers, are one event; those of the next one another.
+/// Four packets of one acknowledgement, the third of which triggered it, are one event. Those of the next
+/// acknowledgement are another.
 #[test]
 fn what_comes_at_one_instant_is_one_acknowledgement() {
     let mut host = Host::new(1);
@@ -301,13 +302,14 @@ fn what_comes_at_one_instant_is_one_acknowledgement() {
         let kind = FeedbackKind::Ack { timed: true, marked: false };
         nscc.on_feedback(Time::from_us(1_001), &feedback(kind, US(18)), &mut host.cx());
     }
-    // The first one was marked below the target and earns nothing, the second is judged; the third still waits.
+    // The first one was marked below the target and earns nothing; the second is processed; the third is pending.
     close(nscc.law.earned_bytes(), 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
     nscc.settle();
     close(nscc.law.earned_bytes(), 2.0 * 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
 }
 
-/// The packet that caused the acknowledgement was told of before, others were not: one event of average delay, with its mark.
+/// The packet that triggered the acknowledgement was reported before, others were not: one event of average delay,
+/// with its mark.
 #[test]
 fn an_acknowledgement_of_what_was_told_before_counts_with_its_mark() {
     let mut host = Host::new(1);
@@ -318,7 +320,8 @@ fn an_acknowledgement_of_what_was_told_before_counts_with_its_mark() {
         let now = Time::from_us(1_013);
         nscc.on_feedback(now, &feedback(FeedbackKind::Heard { marked }, US(13)), &mut host.cx());
         nscc.settle();
-        // No sample: the average stays. Twice the target: 1 - 0.8 x 12/24, and the constant step of a round trip.
+        // Without a measurement the average stays. It is twice the target: 1 - 0.8 x 12/24, plus the constant step of
+        // a round trip.
         close(nscc.law.average_ps(), 24e6);
         assert!((left - 1..=left).contains(&nscc.window_bytes()), "{marked}: {}", nscc.window_bytes());
     }

@@ -1,8 +1,9 @@
 //! TIMELY (Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015): a rate that follows
 //! the gradient of round-trip times between two thresholds.
 //!
-//! One update for each round-trip time: only a packet sent after the last update counts, as in the simulators of HPCC
-//! and ConWeave. Echoes from the edge of a site come at intervals the edge has chosen, so each is an update.
+//! The rate is updated once per round-trip time: only a packet sent after the last update counts, as in the
+//! simulators of HPCC and ConWeave. Echoes from the edge of a site arrive at intervals that the edge has chosen, so
+//! each is an update.
 
 mod params;
 #[cfg(test)]
@@ -17,39 +18,39 @@ use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 pub use params::{TimelyConfig, TimelyParams, TimelyPreset};
 
 /// State of one queue pair.
-// In the order of use: a packet touches the first words only.
+// Fields are in order of use: a packet touches the first words only.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Timely {
     next_send: Time,
     rate: Rate,
-    /// No pacing from here on: what is left to the line rate is less than a pacer could tell.
+    /// Rate from which packets are not paced: the difference to the line rate is below the resolution of a pacer.
     unpaced: Rate,
     window_bytes: u64,
     line: Rate,
-    /// The rate in bits per second, with its fraction.
+    /// Rate in bits per second, including its fraction.
     bps: f64,
-    /// Average of the differences between successive round-trip times, picoseconds.
+    /// Average difference between successive round-trip times, picoseconds.
     difference_ps: f64,
     last_rtt: Option<Duration>,
     updated: Time,
-    /// Increases in a row.
+    /// Number of increases in a row.
     increases: u32,
     step_bps: f64,
     min_bps: f64,
     params: TimelyParams,
 }
 
-/// What a round-trip time asks for.
+/// Reaction to a round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     Increase,
-    /// Multiply the rate by this.
+    /// Multiply the rate by this factor.
     Decrease(f64),
 }
 
 impl Timely {
-    /// The state of one queue pair, at line rate.
+    /// Creates the state of one queue pair, at line rate.
     pub fn new(config: &TimelyConfig, env: &PolicyEnv) -> Self {
         let params = config.params();
         let line = env.line_rate;
@@ -70,7 +71,7 @@ impl Timely {
         }
     }
 
-    /// Section 4.3, algorithm 1.
+    /// Returns the reaction to a round-trip time (section 4.3, algorithm 1).
     fn verdict(&self, rtt: Duration) -> Verdict {
         let p = &self.params;
         let gradient = self.difference_ps / p.min_rtt.as_ps() as f64;
@@ -87,7 +88,7 @@ impl Timely {
 
     fn update(&mut self, now: Time, rtt: Duration) {
         self.updated = now;
-        // The first one has nothing to be compared with.
+        // The first round-trip time has no predecessor.
         let Some(last) = self.last_rtt.replace(rtt) else { return };
         let newest = rtt.as_ps() as f64 - last.as_ps() as f64;
         self.difference_ps = (1.0 - self.params.gain) * self.difference_ps + self.params.gain * newest;

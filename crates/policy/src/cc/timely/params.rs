@@ -1,4 +1,4 @@
-//! Parameters of TIMELY, and published sets of them.
+//! Parameters of TIMELY, and published parameter sets.
 
 use pathweave_units::{Duration, Rate};
 
@@ -8,7 +8,7 @@ use crate::error::check;
 use crate::fluid::{Control, Controls};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
-/// The line the paper's values are of (SIGCOMM 2015, section 6).
+/// Line rate of the paper's values (SIGCOMM 2015, section 6).
 const LINE: Rate = Rate::from_gbps(10);
 
 /// A named parameter set.
@@ -17,32 +17,32 @@ const LINE: Rate = Rate::from_gbps(10);
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TimelyPreset {
-    /// What the HPCC authors ran as TIMELY: thresholds of the paper, steps that grow with the line rate.
+    /// Values that the HPCC authors used for TIMELY: thresholds of the paper, steps that grow with the line rate.
     #[default]
     Hpcc,
-    /// The paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
+    /// Values of the paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
     Paper,
-    /// What eRPC runs (NSDI 2019): a slow average of the gradient, a high upper threshold.
+    /// Values of eRPC (NSDI 2019): a slow average of the gradient, a high upper threshold.
     Erpc,
-    /// For round-trip times of one data centre or of a way to its edge: thresholds at a tenth of the paper's, gradient
-    /// by a base of 6 us. Ours.
+    /// Our values for the round-trip times within one data centre, or to its edge. The thresholds are a fifth of the
+    /// paper's, and the base of the gradient is 6 us.
     Near,
 }
 
-/// One line a parameter gives the resolved value and the override in a scenario.
+/// Declares a parameter: the resolved value and the override in a scenario.
 macro_rules! parameters {
     ($( $name:ident: $type:ty = $help:literal; )*) => {
-        /// Every parameter of TIMELY.
+        /// All parameters of TIMELY.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct TimelyParams { $( #[doc = $help] pub $name: $type, )* }
 
-        /// A preset and what differs from it.
+        /// A preset and the overrides of its values.
         #[derive(Clone, Debug, PartialEq, Default)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct TimelyConfig {
-            /// Where the values below come from unless set: "hpcc" (default), "paper", "erpc", "near".
+            /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "erpc", "near".
             #[cfg_attr(feature = "serde", serde(default))]
             pub preset: TimelyPreset,
             $(
@@ -53,7 +53,7 @@ macro_rules! parameters {
         }
 
         impl TimelyConfig {
-            /// The preset's values with the overrides applied.
+            /// Returns the preset's values with the overrides applied.
             pub fn params(&self) -> TimelyParams {
                 let preset = self.preset.params();
                 TimelyParams { $( $name: self.$name.unwrap_or(preset.$name), )* }
@@ -77,8 +77,8 @@ parameters! {
 }
 
 impl TimelyPreset {
-    /// The values. Thresholds, beta, gain and the base of the gradient: attributes of `rdma-hw.cc` in the simulators of
-    /// HPCC and ConWeave, which follow the paper; the simulators scale the step by the line rate.
+    /// Returns the values. Thresholds, beta, gain and the base of the gradient are attributes of `rdma-hw.cc` in the
+    /// simulators of HPCC and ConWeave, which follow the paper. The simulators scale the step by the line rate.
     pub const fn params(self) -> TimelyParams {
         let hpcc = TimelyParams {
             t_low: Duration::from_us(50),
@@ -115,16 +115,16 @@ impl TimelyPreset {
 }
 
 impl TimelyConfig {
-    /// A preset as it is.
+    /// Returns the configuration of a preset without overrides.
     pub fn preset(preset: TimelyPreset) -> Self {
         TimelyConfig { preset, ..TimelyConfig::default() }
     }
 
-    /// Scaled to hosts with this line and this round-trip time, their software included. Thresholds are delays of lines of 10
-    /// Gb/s, where a full packet takes 1.2 us; on one of 100 Mb/s it takes 120 us, and two of them behind a link a tenth as
-    /// fast are above T_high. So delays grow by what packets or round trips are slower, whichever is more, and steps are
-    /// the same shares of the line. Hosts at least as fast as those of the preset keep its
-    /// values.
+    /// Returns the configuration scaled to hosts with this line rate and this round-trip time, which includes the
+    /// delay of their software. The thresholds are made for 10 Gb/s, where a full packet takes 1.2 us. At 100 Mb/s it
+    /// takes 120 us, and two packets behind a link of a tenth of the rate exceed T_high. Delays therefore grow by the
+    /// ratio of packet times or round-trip times, whichever is larger, and steps are the same fractions of the line
+    /// rate. Hosts at least as fast as those of the preset keep its values.
     pub fn scaled_to(&self, line: Rate, round_trip: Duration) -> TimelyConfig {
         let p = self.params();
         let scaling = HostScaling::new((line, round_trip), (LINE, p.min_rtt));
@@ -138,7 +138,7 @@ impl TimelyConfig {
         }
     }
 
-    /// Names the first field that is wrong.
+    /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let p = self.params();
         let most = Rate::from_gbps(100_000);
@@ -158,7 +158,7 @@ impl TimelyConfig {
 }
 
 impl TimelyParams {
-    /// What an increase adds at this line rate, bit/s.
+    /// Returns the amount that an increase adds at this line rate, bit/s.
     pub(super) fn step_bps(&self, env: &PolicyEnv) -> f64 {
         let step = self.step.as_bps() as f64;
         match self.step_scale.as_bps() {
@@ -174,9 +174,9 @@ impl Controls for TimelyConfig {
     }
 }
 
-/// Thresholds are above the time of a packet on a slow line, and above the delay of hosts. It has no bound by itself on
-/// what is on the way, and at the line's rate what a socket holds is full before a delay is above thresholds as high as
-/// these: so it gets one.
+/// Raises the thresholds above the packet time on a slow line, and above the delay of hosts. TIMELY has no bound on
+/// bytes in flight. At line rate the socket buffers would be full before the delay exceeds such high thresholds, so
+/// it gets a window.
 impl Adapt for TimelyConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InThresholds

@@ -39,7 +39,7 @@ fn ack(timely: &mut Timely, at_us: u64, rtt_us: u64) {
     feed(timely, FeedbackKind::Ack { timed: true, marked: false }, at_us, US(rtt_us));
 }
 
-/// As after two round-trip times whose average difference is this many microseconds.
+/// Returns the state after two round-trip times with this average difference, in microseconds.
 fn with_difference(us: f64) -> Timely {
     let mut timely = timely(TimelyConfig::default());
     timely.difference_ps = us * 1e6;
@@ -56,7 +56,7 @@ fn factors_by_hand() {
     assert!((factor - 0.6).abs() < 1e-12);
     assert_eq!(with_difference(10.0).verdict(US(49)), Verdict::Increase);
     assert_eq!(with_difference(0.0).verdict(US(499)), Verdict::Increase);
-    // A gradient of 2 would turn the rate around: it stops at 0, and the rate at its minimum.
+    // A gradient of 2 would make the rate negative: the factor is limited to 0, and the rate to its minimum.
     assert_eq!(with_difference(40.0).verdict(US(499)), Verdict::Decrease(0.0));
 }
 
@@ -68,7 +68,7 @@ fn the_sixth_increase_in_a_row_is_hyperactive() {
     assert_eq!(timely.bps, 50.0 * GBPS);
     for n in 1..=5u32 {
         ack(&mut timely, 100 + u64::from(n) * 50, 40);
-        // 10 Mb/s for each 10 Gb/s of line.
+        // 10 Mb/s for each 10 Gb/s of line rate.
         assert_eq!(timely.bps, 50.0 * GBPS + f64::from(n) * 1e8);
     }
     ack(&mut timely, 400, 40);
@@ -146,7 +146,8 @@ fn presets_differ_where_they_say() {
     assert_eq!(crossed.validate().unwrap_err().to_string(), "t_high = 40us is not allowed: more than t_low");
 }
 
-/// At 100 Mb/s a packet takes a hundred times as long as at 10 Gb/s; 50 us there and back are 2.5 times the base of 20 us.
+/// At 100 Mb/s a packet takes a hundred times as long as at 10 Gb/s. A round-trip time of 50 us is 2.5 times the base
+/// of 20 us.
 #[test]
 fn slow_lines_have_long_delays() {
     let of = |mbps, us| {

@@ -1,43 +1,44 @@
-//! What arriving packets are answered: which PSNs of a flow have come, and what an acknowledgement says of them.
+//! Receiver state: the PSNs of a flow that have arrived, and the acknowledgement of each arriving packet.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// Packets from the first missing one on that a flow keeps track of.
+/// Number of PSNs, from the first missing one on, that a flow tracks.
 pub const WINDOW: u32 = 64;
 
 const PSN_MASK: u32 = (1 << 24) - 1;
 
-/// What an answer says. PSNs have 24 bits.
+/// Response to a packet. PSNs have 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The packet counts: every PSN below `cumulative` has arrived, and bit i of `selective` is the PSN i before the packet.
+    /// The packet is accepted. Every PSN below `cumulative` has arrived. Bit i of `selective` is set if the PSN i
+    /// before the packet's has arrived.
     Acknowledged {
         /// First PSN that has not arrived.
         cumulative: u32,
-        /// Bit 0 is the packet itself.
+        /// Bitmap of arrivals. Bit 0 is the packet itself.
         selective: u64,
     },
-    /// The packet is [`WINDOW`] or more after the first missing one: it is dropped.
+    /// The packet is [`WINDOW`] or more PSNs after the first missing one: it is dropped.
     Beyond {
         /// First PSN that has not arrived.
         expected: u32,
-        /// As above.
+        /// Bitmap of arrivals, as in `Acknowledged`.
         selective: u64,
     },
 }
 
-/// What has arrived of a flow.
+/// PSNs of a flow that have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     /// First PSN that has not arrived.
     pub expected: u32,
-    /// Bit i: the PSN i after `expected` has arrived. Bit 0 is never set.
+    /// Bitmap: bit i is set if the PSN i after `expected` has arrived. Bit 0 is never set.
     pub arrived: u64,
 }
 
 impl Arrivals {
-    /// Whether the PSN `ahead` of `expected` has arrived; all that is before it has.
+    /// Returns true if the PSN `expected + ahead` has arrived. Every PSN before `expected` has.
     fn has(self, ahead: i64) -> bool {
         ahead < 0 || (ahead < i64::from(WINDOW) && self.arrived >> ahead & 1 == 1)
     }
@@ -48,7 +49,7 @@ impl Arrivals {
 
     fn take(&mut self, psn: u32) -> Answer {
         let distance = psn.wrapping_sub(self.expected) & PSN_MASK;
-        // Half of the numbers are before.
+        // The half of the sequence space behind `expected` counts as before it.
         let ahead = if distance >> 23 == 1 { i64::from(distance) - (1 << 24) } else { i64::from(distance) };
         if ahead >= i64::from(WINDOW) {
             return Answer::Beyond { expected: self.expected, selective: self.selective(ahead) };
@@ -64,26 +65,26 @@ impl Arrivals {
     }
 }
 
-/// The flows that arrive at a host, by number of their queue pair.
+/// The flows that arrive at a host, by queue pair number.
 #[derive(Clone, Debug)]
 pub struct Answers {
     flows: Box<[Option<Arrivals>]>,
 }
 
 impl Answers {
-    /// So many flows, all closed.
+    /// Creates `flows` flows, all closed.
     pub fn new(flows: usize) -> Self {
         Answers { flows: vec![None; flows].into_boxed_slice() }
     }
-    /// A flow begins; its first packet has this PSN.
+    /// Opens a flow whose first packet has the given PSN.
     pub fn open(&mut self, flow: usize, psn: u32) {
         self.flows[flow] = Some(Arrivals { expected: psn & PSN_MASK, arrived: 0 });
     }
-    /// It ends: the host answers what comes.
+    /// Closes a flow. The host then answers its packets.
     pub fn close(&mut self, flow: usize) {
         self.flows[flow] = None;
     }
-    /// A data packet has arrived. `None` if its queue pair is no open flow.
+    /// Records the arrival of a data packet. Returns `None` if its queue pair is not an open flow.
     pub fn arrived(&mut self, queue_pair: u32, psn: u32) -> Option<Answer> {
         Some(self.flows.get_mut(queue_pair as usize)?.as_mut()?.take(psn))
     }
@@ -115,12 +116,12 @@ mod tests {
     }
 
     proptest! {
-        /// What is told is what a set of all PSNs that have come would tell.
+        /// Answers equal those computed from a set of all PSNs that have arrived.
         #[test]
         fn it_tells_what_has_arrived(start in 0u64..1 << 24, steps in prop::collection::vec(-80i64..90, 1..300)) {
             let mut answers = Answers::new(1);
             answers.open(0, start as u32);
-            // In full, with a cycle before so that none is below 0.
+            // PSNs without wrap, with one cycle added so that none is negative.
             let first = start + (1 << 24);
             let mut came = BTreeSet::new();
             let mut expected = first;

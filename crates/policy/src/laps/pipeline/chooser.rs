@@ -5,32 +5,34 @@ use alloc::vec;
 
 use super::{Scale, Ticks, weight};
 
-/// What a choice comes to.
+/// Result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The path drawn.
     Path(usize),
-    /// No path of the destination has a weight: all are down, or their weights have run out.
+    /// No path of the destination has a weight: all paths are down, or their weights have underflowed to 0.
     None,
 }
 
-/// The weights. A node of a tree keeps the sum of its left subtree, a destination the sum of all: so a draw reads one number a
-/// level, and an update changes one number a level by a difference. Integers do not drift.
+/// Weights of the paths of all destinations. Each inner node of a tree holds the sum of its left subtree, each
+/// destination the sum of all its weights. A draw therefore reads one number per level, and an update adds a
+/// difference to one number per level. Integers do not drift.
 #[derive(Clone, Debug)]
 pub struct Chooser {
-    /// Bits of a path.
+    /// Bits of a path number.
     levels: u32,
     scales: Box<[Scale]>,
     totals: Box<[u64]>,
-    /// Of each destination, its paths.
+    /// Weights of the paths of each destination.
     leaves: Box<[u32]>,
-    /// Of each destination the nodes in the usual order: node 1 is the root, the children of node n are 2n and 2n + 1. Node 0 is
-    /// not used.
+    /// Left sums of each destination's nodes in heap order: node 1 is the root, the children of node n are `2n` and
+    /// `2n+1`. Node 0 is unused.
     left_sums: Box<[u64]>,
 }
 
 impl Chooser {
-    /// Without any weight, for `destinations` of `paths` paths each. Panics unless the paths are a power of two.
+    /// Creates the table without any weight, for `destinations` destinations of `paths` paths each. Panics unless
+    /// `paths` is a power of two.
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(paths.is_power_of_two(), "{paths} paths: a power of two");
         let flat = Scale { factor: 0, reference: Ticks::new(0) };
@@ -43,25 +45,25 @@ impl Chooser {
         }
     }
 
-    /// How the next updates of a destination become weights. Weights that are there stay: whoever changes the scale repeats the
-    /// update of each path.
+    /// Sets the scale that turns delays to the destination into weights, for updates from now on. Existing weights
+    /// stay: after a change of scale the caller repeats the update of each path.
     pub fn set_scale(&mut self, destination: usize, scale: Scale) {
         self.scales[destination] = scale;
     }
 
-    /// How delays to it become weights.
+    /// Returns the scale that turns delays to the destination into weights.
     #[inline]
     pub fn scale(&self, destination: usize) -> Scale {
         self.scales[destination]
     }
 
-    /// A path has another delay; `None` if it must not be drawn.
+    /// Updates the weight of a path to that of `delay`; with `None` the path is never drawn.
     #[inline]
     pub fn update(&mut self, destination: usize, path: usize, delay: Option<Ticks>) {
         let new = delay.map_or(0, |delay| weight(self.scales[destination], delay));
         let first = destination << self.levels;
         let old = core::mem::replace(&mut self.leaves[first + path], new);
-        // What a node lacks of the difference comes from the same leaf, so no sum falls below zero.
+        // The old weight of the leaf is part of each sum that changes, so no sum falls below zero.
         let change = |sum: u64| sum + u64::from(new) - u64::from(old);
         self.totals[destination] = change(self.totals[destination]);
         let mut node = 1;
@@ -74,7 +76,7 @@ impl Chooser {
         }
     }
 
-    /// The path at `draw` / 2^32 of the sum of all weights. Never one of weight 0.
+    /// Returns the path at `draw` / 2^32 of the sum of all weights, never one of weight 0.
     #[inline]
     pub fn choose(&self, destination: usize, draw: u32) -> Choice {
         let total = self.totals[destination];
@@ -94,25 +96,26 @@ impl Chooser {
         Choice::Path(node - (1 << self.levels))
     }
 
-    /// The weight of a path.
+    /// Returns the weight of a path.
     #[inline]
     pub fn weight(&self, destination: usize, path: usize) -> u32 {
         self.leaves[(destination << self.levels) + path]
     }
 
-    /// The sum of the weights of a destination.
+    /// Returns the sum of the weights of a destination.
     #[inline]
     pub fn total(&self, destination: usize) -> u64 {
         self.totals[destination]
     }
 
-    /// The sums on the way to a path, root first: what a circuit reads of each level.
+    /// Returns the left sums of the nodes between the root and a path, root first: the values that a circuit reads at
+    /// each level.
     pub fn left_sums(&self, destination: usize, path: usize) -> impl Iterator<Item = u64> {
         let leaf = path + (1 << self.levels);
         (1..=self.levels).rev().map(move |up| self.left_sums[(destination << self.levels) + (leaf >> up)])
     }
 
-    /// Memory it takes.
+    /// Returns the memory that the arrays take, bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.scales)
             + size_of_val(&*self.totals)
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!((eight.total(0), eight.weight(0, 5)), (u64::from(FULL_WEIGHT), FULL_WEIGHT));
     }
 
-    /// Delays with a common random spread, in picoseconds and as the circuit has them.
+    /// Delays with a common random spread, in picoseconds and as ticks of the circuit.
     struct Delays {
         ps: Vec<u64>,
         threshold_ps: f64,
@@ -181,7 +184,7 @@ mod tests {
             let ps = (0..paths).map(|_| (least + rng.unit_f64() * spread * threshold_ps) as u64).collect();
             Delays { ps, threshold_ps }
         }
-        /// Of the circuit, and by the equation on the delays and the factor that it has.
+        /// Returns the shares of the circuit, and those of the exact equation for the same delays and factor.
         fn shares(&self, alpha: f64) -> (Vec<f64>, Vec<f64>) {
             let ticks: Vec<Ticks> = self.ps.iter().map(|&ps| Ticks::between(0, ps)).collect();
             let reference = ticks.iter().copied().min().expect("a path");
@@ -200,8 +203,8 @@ mod tests {
         }
     }
 
-    /// How far the circuit is from the softmax: Kullback-Leibler divergence in nats and total variation, over 20,000 sets of
-    /// delays that spread over a fifth of the threshold to three times it.
+    /// Checks the distance of the circuit's shares from the softmax: Kullback-Leibler divergence in nats and total
+    /// variation, over 20,000 sets of delays that spread over 0.2 to 3 times the threshold.
     #[test]
     fn the_shares_are_nearly_those_of_the_exact_softmax() {
         let mut rng = Rng::for_component(1, "hardware-test", 0);
@@ -257,7 +260,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any operations every sum is that of its leaves, and a choice is what a walk along the leaves finds.
+        /// After any sequence of operations every sum equals that of its leaves, and a choice equals a linear scan of
+        /// the leaves.
         #[test]
         fn sums_are_those_of_the_leaves(
             levels in 0u32..7,

@@ -1,4 +1,4 @@
-//! The fastest and the slowest of the paths of a destination, for the rates.
+//! The shortest and the longest delay among the paths of a destination, from which rates are computed.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,20 +8,21 @@ use super::Ticks;
 /// The measured delays of all paths of all destinations.
 #[derive(Clone, Debug)]
 pub struct Extremes {
-    /// Bits of a path.
+    /// Bits of a path number.
     levels: u32,
     delays: Box<[Option<Ticks>]>,
 }
 
 impl Extremes {
-    /// Without any delay, for `destinations` of `paths` paths each. Panics unless the paths are a power of two.
+    /// Creates the table without any delay, for `destinations` destinations of `paths` paths each. Panics unless
+    /// `paths` is a power of two.
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(paths.is_power_of_two(), "{paths} paths: a power of two");
         Extremes { levels: paths.ilog2(), delays: vec![None; destinations * paths].into_boxed_slice() }
     }
 
-    /// A path has this delay; `None` if it is down, or has not been measured. Returns the shortest and the longest that are
-    /// known then.
+    /// Sets the delay of a path; `None` if it is down or has not been measured. Returns the shortest and the longest
+    /// of the delays known then.
     pub fn set(&mut self, destination: usize, path: usize, delay: Option<Ticks>) -> Option<(Ticks, Ticks)> {
         let first = destination << self.levels;
         self.delays[first + path] = delay;

@@ -1,16 +1,17 @@
-//! LAPS as a circuit computes it: integers of fixed width, every bit defined. The circuit is in `hardware/laps`; this crate
-//! says what it must do, and the scheme `laps-hw` runs simulations with it.
+//! LAPS as a circuit computes it: integers of fixed width, with every bit defined. The circuit is in `hardware/laps`.
+//! This module is its reference model, and the scheme `laps-hw` runs simulations with it.
 //!
 //! - [`Ticks`]: delays, in units of 1.024 ns.
 //! - [`Scale`] and [`weight`]: the exponential of the softmax as a multiplication, a table and a shift.
-//! - [`Chooser`]: weights of the paths of all destinations, and the draw.
-//! - [`Paths`]: the delay of each path, and which is to be probed.
+//! - [`Chooser`]: weights of the paths of all destinations, and the draw of a path.
+//! - [`Paths`]: the delay of each path, and the paths due for a probe.
 //! - [`Extremes`]: the fastest and slowest path of each destination.
 //! - [`Rates`]: the rate of each flow.
-//! - [`Rings`]: what is under way on each path, and what is lost.
-//! - [`Answers`]: what has arrived of each flow, and what its packets are answered.
+//! - [`Rings`]: the packets in flight on each path, and loss detection.
+//! - [`Answers`]: the packets of each flow that have arrived, and their acknowledgements.
 //!
-//! It has no clock: an operation sees exactly those before it. How many clocks each takes is the circuit's business.
+//! The model has no clock: each operation sees the effect of all operations before it. The circuit defines how many
+//! clock cycles each operation takes.
 
 mod answers;
 mod chooser;

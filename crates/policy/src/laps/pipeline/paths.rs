@@ -1,27 +1,28 @@
-//! What the circuit knows of each path: its delay, and when it is to be probed.
+//! State of each path in the circuit: its delay, and the time at which it is due for a probe.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Ticks;
 
-/// Paths that a choice looks at, one of each bank of memory.
+/// Number of paths that a choice examines, one of each memory bank.
 pub const LOOKED_AT: usize = 4;
 
-/// An entry. Instants are the low 32 bits of ticks, which wrap after 4.4 s.
+/// State of one path. Instants are the low 32 bits of ticks, which wrap after 4.4 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PathEntry {
-    /// The latest delay measured, or the guess that replaces it while the path is probed.
+    /// Latest measured delay, or the estimate that replaces it while the path is probed.
     pub real: Ticks,
-    /// After this instant the path is probed: two delays after it was last heard of.
+    /// Instant after which the path is probed: two delays after its last measurement or update.
     pub due: u32,
-    /// It may be used.
+    /// True if the path may be used.
     pub up: bool,
-    /// `real` is a measurement.
+    /// True if `real` is a measurement.
     pub measured: bool,
 }
 
-/// How far behind an instant may be before the sweep moves it up: a quarter of what 32 bits can tell from the future.
+/// Largest age of an instant before the sweep moves it up, in ticks: a quarter of the age at which 32 bits can still
+/// tell past from future.
 const OLD: u32 = 1 << 29;
 
 impl PathEntry {
@@ -29,11 +30,11 @@ impl PathEntry {
         let due = now.wrapping_add(real.get() * 2);
         *self = PathEntry { real, due, measured, ..*self };
     }
-    /// Nothing was heard of it for more than two of its delays.
+    /// Returns true if the path is up and has been silent for more than two of its delays.
     pub fn is_silent(&self, now: u32) -> bool {
         self.up && self.is_past(now)
     }
-    /// Now is after `due`, by less than half of what 32 bits tell.
+    /// Returns true if `now` is after `due`, by less than half of the 32-bit range.
     fn is_past(&self, now: u32) -> bool {
         self.due.wrapping_sub(now) >> 31 == 1
     }
@@ -42,20 +43,21 @@ impl PathEntry {
 /// The entries of all paths of all destinations.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// Bits of a path.
+    /// Bits of a path number.
     levels: u32,
     entries: Box<[PathEntry]>,
 }
 
 impl Paths {
-    /// All down, for `destinations` of `paths` paths each. Panics unless the paths are a power of two and [`LOOKED_AT`] at least.
+    /// Creates all paths, down, for `destinations` destinations of `paths` paths each. Panics unless `paths` is a
+    /// power of two and at least [`LOOKED_AT`].
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(paths.is_power_of_two() && paths >= LOOKED_AT, "{paths} paths: a power of two, 4 at least");
         let entries = vec![PathEntry::default(); destinations * paths].into_boxed_slice();
         Paths { levels: paths.ilog2(), entries }
     }
 
-    /// What is known of a path.
+    /// Returns the state of a path.
     pub fn entry(&self, destination: usize, path: usize) -> PathEntry {
         self.entries[(destination << self.levels) + path]
     }
@@ -64,20 +66,20 @@ impl Paths {
         &mut self.entries[(destination << self.levels) + path]
     }
 
-    /// A packet or a probe came back, after `delay`.
+    /// Records the delay that a packet or a probe has measured.
     pub fn measured(&mut self, now: u32, destination: usize, path: usize, delay: Ticks) {
         self.entry_mut(destination, path).set(now, delay, true);
     }
 
-    /// The host says whether a path may be used, and what delay it is thought to have.
+    /// Sets whether a path may be used, and its estimated delay, as the host reports them.
     pub fn told(&mut self, now: u32, destination: usize, path: usize, up: bool, delay: Ticks) {
         let entry = self.entry_mut(destination, path);
         entry.up = up;
         entry.set(now, delay, false);
     }
 
-    /// A packet is about to leave: of the four paths from `first` on, the first that has been silent for too long. It is to be
-    /// probed, and its delay counts as double until it answers.
+    /// Called before a packet leaves. Returns the first silent path among the four from `first` on. The caller probes
+    /// that path; its delay counts as double until the probe returns.
     pub fn look(&mut self, now: u32, destination: usize, first: usize) -> Option<usize> {
         let paths = 1 << self.levels;
         let mut looked = (0..LOOKED_AT).map(|i| (first + i) % paths);
@@ -87,7 +89,8 @@ impl Paths {
         Some(silent)
     }
 
-    /// An instant long past must not become one to come: once in a second each entry is looked at, and brought nearer.
+    /// Moves an instant long past nearer to now, so that it does not wrap into the future. Called once a second for
+    /// each entry.
     pub fn sweep(&mut self, now: u32, destination: usize, path: usize) {
         let entry = self.entry_mut(destination, path);
         let oldest = now.wrapping_sub(OLD);
@@ -130,8 +133,8 @@ mod tests {
     }
 
     proptest! {
-        /// Swept once in a second, a path of which nothing is heard stays silent for as long as one likes, and one that is
-        /// heard of is not silent.
+        /// With a sweep once a second, a path without any measurement stays silent for any length of time, and a path
+        /// with recent measurements is not silent.
         #[test]
         fn instants_may_wrap(start in any::<u32>(), sweeps in prop::collection::vec(1u32..1 << 30, 1..20), real in 0u64..1 << 24) {
             let mut paths = Paths::new(1, 4);

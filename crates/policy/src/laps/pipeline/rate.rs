@@ -1,50 +1,50 @@
-//! The rate of each flow (algorithm 2 of LAPS, as `pathweave-policy` has it repaired), in integers.
+//! The rate of each flow in integers (algorithm 2 of LAPS, as repaired in `pathweave-policy`).
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use super::Ticks;
 
-/// Increases towards the expected rate before that one doubles.
+/// Number of increases towards the expected rate before the expected rate doubles.
 const STAGES: u8 = 5;
 
-/// What a decrease goes down to.
+/// Target of a decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Half the rate.
     Half,
-    /// Half the rate, but not below the share of the line that the delay tells: threshold / fastest of it.
+    /// Half the rate, but not below the line rate times threshold / fastest delay.
     ToShare,
 }
 
 /// Delays of the paths to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathDelays {
-    /// The shortest.
+    /// Shortest delay.
     pub fastest: Ticks,
-    /// The longest.
+    /// Longest delay.
     pub slowest: Ticks,
-    /// Above this even the fastest path is congested.
+    /// Threshold of congestion: a fastest path with a longer delay is congested.
     pub threshold: Ticks,
 }
 
-/// A flow. Rates are bits per second, of 40 bits; instants are ticks, of 48.
+/// State of a flow. Rates are in bits per second, 40 bits wide; instants are in ticks, 48 bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateEntry {
-    /// What it may send at.
+    /// Current sending rate.
     pub current: u64,
-    /// What it had before the last decrease, doubled after five stages.
+    /// Rate before the last decrease, doubled on each increase after the fifth.
     pub expected: u64,
     /// Increases since the last decrease, at most six.
     pub stage: u8,
-    /// No increase before.
+    /// Earliest instant of the next increase.
     pub next_increase: u64,
-    /// No decrease before.
+    /// Earliest instant of the next decrease.
     pub next_decrease: u64,
 }
 
 impl RateEntry {
-    /// Of a flow that begins at this rate.
+    /// Returns the state of a flow that begins at this rate.
     fn at(rate: u64) -> Self {
         RateEntry { current: rate, expected: rate, stage: 0, next_increase: 0, next_decrease: 0 }
     }
@@ -60,23 +60,23 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// For so many flows on a line of this rate, each at the line's rate; no rate falls below `floor`.
+    /// Creates `flows` flows on links of rate `line`, each at that rate. No rate falls below `floor`.
     pub fn new(flows: usize, line: u64, floor: u64, cut: Cut) -> Self {
         assert!((1..1 << 40).contains(&line) && floor <= line, "line {line}, floor {floor}");
         Rates { line, floor, cut, flows: vec![RateEntry::at(line); flows].into_boxed_slice() }
     }
 
-    /// The state of a flow.
+    /// Returns the state of a flow.
     pub fn entry(&self, flow: usize) -> RateEntry {
         self.flows[flow]
     }
 
-    /// A flow begins, at the line's rate.
+    /// Begins a flow, at the line rate.
     pub fn open(&mut self, flow: usize) {
         self.flows[flow] = RateEntry::at(self.line);
     }
 
-    /// An acknowledgement of a flow has been taken in.
+    /// Updates the rate of a flow on an acknowledgement.
     pub fn acknowledged(&mut self, now: u64, flow: usize, delays: PathDelays) {
         let entry = &mut self.flows[flow];
         let twice = |delay: Ticks| u64::from(delay.get()) * 2;
@@ -144,8 +144,8 @@ mod tests {
     }
 
     proptest! {
-        /// The floor, the current rate, the expected one and the line are in order, and two cuts are twice the longest delay
-        /// apart.
+        /// The floor, the current rate, the expected rate and the line rate stay in this order, and two decreases are
+        /// at least twice the longest delay apart.
         #[test]
         fn rates_stay_in_order(
             line in 1u64..1 << 40,

@@ -1,22 +1,22 @@
-//! What is under way on each path, in the order sent, and what is lost by that order (algorithm 3 of LAPS).
+//! Packets in flight on each path, in the order sent, and loss detection by that order (algorithm 3 of LAPS).
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// Its queue pair, 16 bits.
+    /// Queue pair of the packet, 16 bits.
     pub queue_pair: u16,
-    /// Its PSN, 24 bits.
+    /// PSN of the packet, 24 bits.
     pub psn: u32,
-    /// When it was sent, in ticks of 40 bits, which an acknowledgement echoes. Packets of one path have ascending stamps.
+    /// Send time in ticks of 40 bits, which the acknowledgement echoes. Stamps ascend within one path.
     pub stamp: u64,
 }
 
-/// Rings of the paths of a host, which share one pool of entries.
+/// Rings of the paths of a host. All share one pool of entries.
 #[derive(Clone, Debug)]
 pub struct Rings {
     rings: Box<[VecDeque<InFlight>]>,
@@ -24,12 +24,12 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Empty rings, for `paths` paths of all destinations together, and `entries` packets.
+    /// Creates empty rings for `paths` paths, those of all destinations together, and for `entries` packets.
     pub fn new(paths: usize, entries: usize) -> Self {
         Rings { rings: vec![VecDeque::new(); paths].into_boxed_slice(), free: entries }
     }
 
-    /// A packet leaves on a path. False if there is no room for it: then it must wait.
+    /// Records that a packet leaves on a path. Returns false if no entry is free; the packet must then wait.
     #[must_use]
     pub fn sent(&mut self, path: usize, packet: InFlight) -> bool {
         let Some(free) = self.free.checked_sub(1) else { return false };
@@ -38,8 +38,8 @@ impl Rings {
         true
     }
 
-    /// An acknowledgement echoes the stamp of a packet of this path: what was sent there before it is lost. An echo of
-    /// nothing that is under way loses what is older; one older than all loses nothing.
+    /// Processes an acknowledgement that echoes the stamp of a packet of this path. Packets sent there earlier are
+    /// lost and returned. If no packet in flight has the stamp, the older ones are lost; if all are newer, none is.
     pub fn heard(&mut self, path: usize, echo: u64) -> Vec<InFlight> {
         let ring = &mut self.rings[path];
         let older = ring.iter().take_while(|packet| packet.stamp < echo).count();
@@ -52,14 +52,14 @@ impl Rings {
         lost
     }
 
-    /// Nothing was heard of a path for too long, or it is down: all that is under way there is lost.
+    /// Declares all packets in flight on a path lost and returns them: the path has timed out or is down.
     pub fn expired(&mut self, path: usize) -> Vec<InFlight> {
         let lost: Vec<InFlight> = self.rings[path].drain(..).collect();
         self.free += lost.len();
         lost
     }
 
-    /// Entries that hold no packet.
+    /// Returns the number of free entries.
     pub fn free(&self) -> usize {
         self.free
     }

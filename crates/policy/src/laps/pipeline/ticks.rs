@@ -1,8 +1,8 @@
-//! Delays as the circuit keeps them.
+//! Delays in the circuit's representation.
 
 use pathweave_units::Duration;
 
-/// A delay in ticks of 1,024 ps, 24 bits: what is more than 17.2 ms counts as that.
+/// A delay in ticks of 1,024 ps, 24 bits wide. Longer delays saturate at 17.2 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticks(u32);
 
@@ -12,20 +12,20 @@ impl Ticks {
     /// The longest delay.
     pub const MAX: Ticks = Ticks((1 << Self::BITS) - 1);
 
-    /// So many ticks; more than [`Ticks::MAX`] count as that.
+    /// Creates a delay of `ticks` ticks, at most [`Ticks::MAX`].
     pub const fn new(ticks: u64) -> Self {
         if ticks > Self::MAX.0 as u64 { Self::MAX } else { Ticks(ticks as u32) }
     }
-    /// The delay between two stamps in picoseconds: what was received before it was sent took no time.
+    /// Returns the delay between two time stamps in picoseconds, or zero if `received_ps` is before `sent_ps`.
     pub const fn between(sent_ps: u64, received_ps: u64) -> Self {
         Self::new(received_ps.saturating_sub(sent_ps) >> 10)
     }
-    /// The number of ticks.
+    /// Returns the number of ticks.
     #[inline]
     pub const fn get(self) -> u32 {
         self.0
     }
-    /// Twice the delay, at most [`Ticks::MAX`].
+    /// Returns twice the delay, at most [`Ticks::MAX`].
     pub const fn doubled(self) -> Self {
         Self::new(self.0 as u64 * 2)
     }

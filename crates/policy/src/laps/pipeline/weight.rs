@@ -1,26 +1,26 @@
-//! The weight of a path: e to the power of minus its delay times beta, as 2 to the power of minus an exponent with ten bits
-//! after the point. A multiplication makes the exponent, a table the power of its fraction, a shift that of its integer.
+//! Weight of a path: e^(-beta * delay), computed as 2^(-exponent), where the exponent has ten fractional bits. A
+//! multiplication yields the exponent, a table the power of its fraction, a shift the power of its integer part.
 
 use super::Ticks;
 
-/// The weight of a path whose delay is the reference, or less.
+/// Weight of a path whose delay is at most the reference.
 pub const FULL_WEIGHT: u32 = (1 << 24) - 1;
 
-/// The largest factor: 18 bits, what a multiplier of an FPGA takes beside 24.
+/// Largest factor: 18 bits, the second operand of an FPGA multiplier whose first has 24.
 pub const MAX_FACTOR: u32 = (1 << 18) - 1;
 
-/// Bits of the product of delay and factor below those of the exponent.
+/// Low bits of the product of delay and factor that the exponent drops.
 const BELOW_EXPONENT: u32 = 16;
-/// Bits of the exponent after the point.
+/// Fractional bits of the exponent.
 const FRACTION: u32 = 10;
-/// From this exponent on, a weight of 24 bits is 0 whatever the table says.
+/// Exponent from which a weight of 24 bits is 0 for any table entry.
 const MOST_EXPONENT: u64 = 32 << FRACTION;
 
-/// 2^24 times 2 to the power of minus f / 1024, for each f, rounded; the first would not fit into 24 bits.
+/// Table of 2^24 * 2^(-f / 1024) for each f, rounded. Entry 0 is reduced by one to fit into 24 bits.
 pub const EXP2: [u32; 1 << FRACTION] = exp2();
 
-/// By integers, so that no library decides a bit: the powers are products of 2^(-1/2), 2^(-1/4) and so on, 64 bits after the
-/// point, each the square root of the one before.
+/// Computes the table in integers, so that no math library affects a bit. The powers are products of 2^(-1/2),
+/// 2^(-1/4) and so on with 64 fractional bits, each the square root of the one before.
 const fn exp2() -> [u32; 1 << FRACTION] {
     let mut roots = [1u64 << 63; FRACTION as usize + 1];
     let mut i = 1;
@@ -45,18 +45,18 @@ const fn exp2() -> [u32; 1 << FRACTION] {
     table
 }
 
-/// How delays to a destination become weights.
+/// Conversion of delays to a destination into weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// 2^26 / ln 2 times beta, for beta per tick: at most [`MAX_FACTOR`].
+    /// Factor: 2^26 / ln 2 times beta, for beta per tick. At most [`MAX_FACTOR`].
     pub factor: u32,
-    /// The delay of full weight.
+    /// Delay of full weight.
     pub reference: Ticks,
 }
 
 impl Scale {
-    /// A path that takes `unit` / `alpha` longer than `reference` has 1/e of full weight. What is steeper than the factor can
-    /// tell (for alpha 5 a unit below 1,847 ticks) is as steep as it can.
+    /// Creates the scale at which a path that takes `unit` / `alpha` longer than `reference` has 1/e of full weight.
+    /// A slope above [`MAX_FACTOR`] (for alpha 5 a unit below 1,847 ticks) is clamped to it.
     pub fn new(alpha: f64, unit: Ticks, reference: Ticks) -> Self {
         let exact = alpha * core::f64::consts::LOG2_E * f64::from(1u32 << (FRACTION + BELOW_EXPONENT))
             / f64::from(unit.get().max(1));
@@ -64,7 +64,7 @@ impl Scale {
     }
 }
 
-/// The weight of a path of this delay: at most [`FULL_WEIGHT`], and 0 once the exponent has eaten all bits.
+/// Returns the weight of a path of this delay: at most [`FULL_WEIGHT`], and 0 once the shift has removed all bits.
 #[inline]
 pub fn weight(scale: Scale, delay: Ticks) -> u32 {
     let above = delay.get().saturating_sub(scale.reference.get());
@@ -121,8 +121,8 @@ mod tests {
     }
 
     proptest! {
-        /// A longer delay never weighs more, and a weight is the exact one but for the bits that were cut: one step of the
-        /// exponent (0.07 %), and one of 2^24.
+        /// A longer delay never weighs more. A weight differs from the exact one only by truncation: one step of the
+        /// exponent (0.07 %) and one unit of 2^24.
         #[test]
         fn weights_fall_with_delay_and_are_near_the_exact_ones(
             factor in 0..=MAX_FACTOR,

@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// Ask the policy again, or let its timer fire.
+    /// Poll the policy again, or let its timer expire.
     Wake,
     Ack {
         psn: u64,
@@ -32,7 +32,7 @@ enum Event {
         one_way_ps: u64,
     },
     Cnp,
-    /// A copy of a packet is answered.
+    /// The acknowledgement of a copy arrives.
     Heard {
         psn: u64,
         path: PathId,
@@ -40,7 +40,7 @@ enum Event {
         marked: bool,
         one_way_ps: u64,
     },
-    /// A control packet comes back.
+    /// The reply to a control packet arrives.
     Control {
         answer: Control,
         path: PathId,
@@ -49,7 +49,7 @@ enum Event {
         psn: u64,
         attempt: u32,
     },
-    /// The receiver got the header alone.
+    /// The report of a trimmed packet arrives.
     Trimmed {
         psn: u64,
         attempt: u32,
@@ -65,15 +65,15 @@ struct Flying {
     path: PathId,
     memo: Memo,
     sent_at: Time,
-    /// When the receiver has it; [`Time::MAX`] if it is lost.
+    /// Time of arrival at the receiver; [`Time::MAX`] if it is lost.
     arrives: Time,
     attempt: u32,
-    /// The receiver has said that it is late.
+    /// True if the receiver has reported it late.
     late: bool,
 }
 
 impl Flying {
-    /// Something that is no packet of data.
+    /// Returns an entry for something other than a data packet.
     fn other(path: PathId, sent_at: Time) -> Self {
         Flying { path, memo: Memo::default(), sent_at, arrives: Time::MAX, attempt: 0, late: false }
     }
@@ -85,7 +85,7 @@ struct Sender<P> {
     next_psn: u64,
     resend: VecDeque<(u64, u32)>,
     flying: BTreeMap<u64, Flying>,
-    /// Acknowledged by the acknowledgement of another packet; its own is to come.
+    /// Packets acknowledged by the acknowledgement of another packet; their own is still to arrive.
     told: BTreeMap<u64, Flying>,
     acked: u64,
     nic_free_at: Time,
@@ -103,7 +103,7 @@ pub(super) struct Bench<'a, P> {
     events: BinaryHeap<Reverse<(Time, u64, usize, Event)>>,
     pushed: u64,
     channel_rng: Rng,
-    /// As the senders know them.
+    /// Paths as the senders see them.
     views: Vec<PathView>,
 }
 
@@ -234,7 +234,7 @@ impl<'a, P: Policy> Bench<'a, P> {
         self.drain(now, index);
     }
 
-    /// A transmission counts as lost, if nothing has been heard of it.
+    /// Declares a transmission lost, if it has had no feedback.
     fn send_again(&mut self, now: Time, index: usize, kind: FeedbackKind, psn: u64, attempt: u32) {
         let sender = &mut self.senders[index];
         if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
@@ -244,7 +244,7 @@ impl<'a, P: Policy> Bench<'a, P> {
         }
     }
 
-    /// The acknowledgement of a packet is back.
+    /// Processes the acknowledgement of a packet.
     fn acknowledged(
         &mut self,
         now: Time,
@@ -284,7 +284,7 @@ impl<'a, P: Policy> Bench<'a, P> {
         self.overtake(now, index, psn);
     }
 
-    /// What was sent before `psn`, and is not acknowledged as it is.
+    /// Processes the packets that were sent before `psn` and are still unacknowledged.
     fn overtake(&mut self, now: Time, index: usize, psn: u64) {
         let (packets, kind) = match self.scenario.overtaken {
             Overtaken::Waits => return,
@@ -371,9 +371,10 @@ impl<'a, P: Policy> Bench<'a, P> {
         }
     }
 
-    /// Sends what may leave now and arranges to be woken for the rest.
+    /// Sends all packets that may leave now, and schedules a wake-up for the rest.
     fn drain(&mut self, now: Time, index: usize) {
-        // A policy that sends control packets for ever would hang here; none needs more than it has paths.
+        // Without a bound, a policy that always sends control packets would hang here; none needs more than its
+        // number of paths.
         for _ in 0..=self.paths.len() {
             let scenario = self.scenario;
             let sender = &mut self.senders[index];
@@ -418,7 +419,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 }
                 Grant::At(when) => return self.wake(index, when),
                 Grant::Blocked => {
-                    // Being asked may have set the timer.
+                    // The poll may have set the timer.
                     let timer = self.senders[index].policy.next_timer();
                     return timer.into_iter().for_each(|timer| self.wake(index, timer.max(now)));
                 }

@@ -1,4 +1,4 @@
-//! What leaves: over the edge, a path and the last hop, and what is answered when.
+//! Transmission over the edge, a path and the last hop, and the resulting acknowledgements.
 
 use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::Control;
@@ -51,7 +51,7 @@ impl<P: Policy> Bench<'_, P> {
         self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
     }
 
-    /// Through the edge, if there is one, which answers; when the packet is through.
+    /// Passes the edge, which replies, if there is one. Returns the time at which the packet has passed it.
     fn pass_edge(&mut self, now: Time, left: Time, index: usize, path: PathId, wire_bytes: u32) -> Time {
         let Some(edge) = &mut self.edge else { return left };
         let at_edge = edge.pass(left, wire_bytes, &mut self.channel_rng).arrives;
@@ -94,7 +94,8 @@ impl<P: Policy> Bench<'_, P> {
         }
     }
 
-    /// Over the path and the last hop; with the delay of the way back, and where it was trimmed. `None`: lost.
+    /// Passes the path and the last hop. Returns the passage, the delay of the return path, and the place of a trim;
+    /// `None` if the packet is lost.
     fn cross(
         &mut self,
         left: Time,

@@ -1,4 +1,4 @@
-//! Synthetic runs that look like real ones: a two- or three-tier Clos, flows of mixed sizes, queues that fill.
+//! Synthetic runs that resemble real ones: a two- or three-tier Clos, flows of mixed sizes, queues that fill.
 #![allow(dead_code)] // each test uses its part
 
 use pathweave_results::*;
@@ -11,7 +11,7 @@ pub(crate) struct Shape {
     pub(crate) hosts_per_tor: u32,
     pub(crate) spines: u32,
     pub(crate) flows: u32,
-    /// How congested it is; 1 is mild.
+    /// Degree of congestion; 1 is mild.
     pub(crate) load: f64,
     pub(crate) seed: u64,
 }
@@ -28,7 +28,7 @@ impl Shape {
 const END_PS: u64 = 4_000_000_000;
 const RATE_BPS: u64 = 100_000_000_000;
 
-/// A run of two workload groups called `name`.
+/// Creates a run of two workload groups called `name`.
 pub(crate) fn run(name: &str, shape: Shape) -> RunResult {
     let mut rng = Rng::for_component(shape.seed, "synthetic run", 0);
     let mut run = RunResult {
@@ -164,7 +164,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
     }
 }
 
-/// Three jobs: each computes twice and reduces once, and the last does not end.
+/// Adds three jobs. Each computes twice and reduces once, and the last one does not end.
 fn activities(run: &mut RunResult, hosts: u32) {
     let collective = |number| CollectiveLabel {
         number,
@@ -182,7 +182,7 @@ fn activities(run: &mut RunResult, hosts: u32) {
     run.labels = vec![label("forward", None, None), label("backward", Some("layer 1".to_owned()), None)];
     let reductions = (0..3).map(|n| label("all-reduce", Some(format!("bucket {n}")), Some(collective(n))));
     run.labels.extend(reductions);
-    // The critical path of the first job: both computations of the last host, a wait, and a message.
+    // Critical path of the first job: both computations of the last host, a wait, and a message.
     let step = END_PS / 64;
     let late = u64::from((hosts - 1).min(4)) * END_PS / 1_000;
     let on_path = |number, kind, label, from: u64, to: u64| CriticalStep {
@@ -240,7 +240,7 @@ fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
         let time_ps = tick * 10_000_000;
         let interval = SeriesKind::Interval;
         run.series.push(SeriesSample { time_ps, value: 10_000.0, entity: 0, index: 0, kind: interval });
-        // Nothing happens for a while in between.
+        // No activity for a while in between.
         if (200..240).contains(&tick) {
             continue;
         }

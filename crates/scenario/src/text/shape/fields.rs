@@ -1,11 +1,11 @@
-//! Tables: which fields they may and must have.
+//! Check of tables: known and required fields.
 
 use serde_json::Value as Json;
 
 use super::super::{Diagnostic, FieldPath, Node, Value, nearest};
 use super::{Fields, Walk, branches};
 
-/// Texts a schema names one by one.
+/// Returns the texts that a schema lists as constants.
 pub(super) fn names(schema: &Json) -> Vec<&str> {
     match (schema["const"].as_str(), schema["enum"].as_array()) {
         (Some(only), _) => vec![only],
@@ -14,7 +14,7 @@ pub(super) fn names(schema: &Json) -> Vec<&str> {
     }
 }
 
-/// The property that tells the alternatives of a tagged enum apart.
+/// Returns the property that distinguishes the alternatives of a tagged enum.
 pub(super) fn tag<'a>(branches: &[&'a Json], resolve: impl Fn(&'a Json) -> &'a Json) -> Option<&'a str> {
     let properties = resolve(branches.first()?)["properties"].as_object()?;
     let tells_apart = |name: &str| {
@@ -26,14 +26,14 @@ pub(super) fn tag<'a>(branches: &[&'a Json], resolve: impl Fn(&'a Json) -> &'a J
     properties.keys().map(String::as_str).find(|name| tells_apart(name))
 }
 
-/// The first sentence of a field's documentation.
+/// Returns the first sentence of a field's documentation, or the first line if that is shorter.
 fn summary(schema: &Json) -> Option<&str> {
     let text = schema["description"].as_str()?.lines().next()?;
     Some(text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'))
 }
 
 impl<'a> Walk<'a> {
-    /// A struct.
+    /// Checks a struct.
     pub(super) fn object(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath) {
         let Value::Table(table) = &node.value else {
             return self.wrong_type("a table", node, path);
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An enum whose alternatives are told apart by a tag.
+    /// Checks an enum whose alternatives are distinguished by a tag.
     pub(super) fn tagged(&mut self, branches: &[&'a Json], node: &'a Node, path: &FieldPath) {
         let mut fields = Fields::default();
         if let Some(branch) = self.select(branches, node, path, &mut fields) {
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Everything a struct and what is flattened into it may have.
+    /// Collects the fields of a struct and of everything flattened into it.
     fn gather(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath, fields: &mut Fields<'a>) {
         let schema = self.resolve(schema);
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The alternative that the tag in `node` names. Reports a missing or unknown tag.
+    /// Returns the alternative that the tag in `node` names. Reports a missing or unknown tag.
     fn select(
         &mut self,
         branches: &[&'a Json],
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// "topology kind" reads better than "kind".
+/// Describes a tag by its table: "topology kind" instead of "kind".
 fn described(tag: &str, path: &FieldPath) -> String {
     match path.last_key() {
         Some(parent) => format!("{parent} {tag}"),

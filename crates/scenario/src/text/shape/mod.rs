@@ -1,9 +1,9 @@
-//! Checks a tree against a JSON Schema, with better answers than a deserialiser can give: serde forgets places
-//! inside tagged enums and stops at the first mistake.
+//! Check of a tree against a JSON Schema, with better errors than those of a deserialiser. Serde loses source
+//! locations inside tagged enums and stops at the first error.
 //!
-//! Understands what schemars emits for configuration structs and enums: references, tagged and untagged enums,
-//! flattened fields, maps, numeric bounds. Every table is closed. What the schema does not say, serde still
-//! refuses afterwards.
+//! The check supports everything that schemars emits for configuration structs and enums: references, tagged and
+//! untagged enums, flattened fields, maps, numeric bounds. Every table is closed. Serde later refuses any error that
+//! the schema does not express.
 
 mod fields;
 mod scalar;
@@ -15,22 +15,22 @@ use serde_json::Value as Json;
 
 use super::{Diagnostic, FieldPath, Node, Value, nearest};
 
-/// A schema to check trees against.
+/// Schema against which trees are checked.
 pub(crate) struct Shape {
     root: Json,
 }
 
 impl Shape {
-    /// The shape of `T`.
+    /// Creates the shape of `T`.
     pub(crate) fn for_type<T: JsonSchema>() -> Self {
         Shape { root: schemars::schema_for!(T).to_value() }
     }
-    /// The shape a schema describes.
+    /// Creates the shape that a schema describes.
     #[cfg(test)]
     pub(crate) fn from_schema(root: Json) -> Self {
         Shape { root }
     }
-    /// Everything in `node` that does not fit.
+    /// Returns all mismatches in `node`.
     pub(crate) fn check(&self, node: &Node) -> Vec<Diagnostic> {
         let mut walk = Walk { root: &self.root, tree: node, found: Vec::new() };
         walk.value(&self.root, node, &FieldPath::root());
@@ -102,7 +102,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// An enum: names, tables told apart by a tag or by their only key, or values told apart by their type.
+    /// Checks an enum: names, tables distinguished by a tag or by their only key, or values distinguished by their
+    /// type.
     fn alternatives(&mut self, branches: &[&'a Json], node: &'a Node, path: &FieldPath) {
         let branches: Vec<_> =
             branches.iter().map(|b| (*b, self.resolve(b))).filter(|(_, b)| b["type"] != "null").collect();
@@ -134,7 +135,8 @@ impl<'a> Walk<'a> {
             [(only, _)] => self.value(only, node, path),
             [] => self.no_alternative(&names, &branches, node, path),
             several => {
-                // Told apart by nothing but their contents: good if one accepts, else what the first has to say.
+                // The alternatives differ only in their content. The value is valid if one accepts it; otherwise the
+                // errors of the first are reported.
                 let before = self.found.len();
                 let mut first = None;
                 for (branch, _) in several {
@@ -176,13 +178,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The alternatives of an enum, none for anything else.
+/// Returns the alternatives of an enum, or none for any other schema.
 fn branches(schema: &Json) -> Vec<&Json> {
     let list = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     list.map(|list| list.iter().collect()).unwrap_or_default()
 }
 
-/// The types a schema allows, `null` left out: TOML has none.
+/// Returns the types that a schema allows, without `null`, which TOML does not have.
 fn allowed_types(schema: &Json) -> Vec<&str> {
     let types = match &schema["type"] {
         Json::String(one) => vec![one.as_str()],
@@ -194,7 +196,7 @@ fn allowed_types(schema: &Json) -> Vec<&str> {
     types.into_iter().filter(|&kind| kind != "null").collect()
 }
 
-/// Whether the type of a value is among those a schema allows.
+/// Returns true if the schema allows the type of the value.
 fn fits(schema: &Json, node: &Node) -> bool {
     let types = allowed_types(schema);
     let kind: &[&str] = match node.value {
@@ -208,7 +210,7 @@ fn fits(schema: &Json, node: &Node) -> bool {
     types.is_empty() || types.iter().any(|allowed| kind.contains(allowed))
 }
 
-/// A schema type as a user would call it.
+/// Returns the name of a schema type for error messages.
 fn type_name(kind: &str) -> &str {
     match kind {
         "string" => "a text",
@@ -221,7 +223,7 @@ fn type_name(kind: &str) -> &str {
     }
 }
 
-/// The name of the unit type a schema refers to, if it does.
+/// Returns the name of the unit type that a schema refers to, if any.
 fn units_name(schema: &Json) -> Option<&str> {
     // An optional quantity is `anyOf [quantity, null]`.
     let optional = branches(schema);
@@ -233,12 +235,12 @@ fn units_name(schema: &Json) -> Option<&str> {
     ["Duration", "Rate", "Bytes"].contains(&name).then_some(name)
 }
 
-/// Names with the schema of each, gathered from a struct and everything flattened into it.
+/// Fields of a struct and of everything flattened into it, with their schemas.
 #[derive(Default)]
 struct Fields<'a> {
     known: BTreeMap<&'a str, &'a Json>,
     required: Vec<&'a str>,
-    /// Part of the fields could not be told because the tag is wrong.
+    /// True if the tag is wrong, so that some fields are unknown.
     incomplete: bool,
 }
 

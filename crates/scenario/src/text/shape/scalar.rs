@@ -1,4 +1,4 @@
-//! Texts, numbers, booleans and quantities with units.
+//! Check of texts, numbers, booleans and quantities with units.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use super::super::{Diagnostic, FieldPath, Node, Value, nearest};
 use super::{Walk, allowed_types, fields, fits, type_name};
 
 impl<'a> Walk<'a> {
-    /// A text with a unit. Parsed here by the very type it will become, for the exact reason.
+    /// Checks a quantity with a unit. The quantity's own type parses it, so the reason of the error is exact.
     pub(super) fn quantity(&mut self, units: &str, schema: &'a Json, node: &Node, path: &FieldPath) {
         fn parse<T: FromStr<Err = ParseUnitError>>(text: &str) -> Option<ParseUnitError> {
             text.parse::<T>().err()
@@ -33,7 +33,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Anything without parts.
+    /// Checks a value without parts.
     pub(super) fn scalar(&mut self, schema: &'a Json, node: &Node, path: &FieldPath) {
         if !fits(schema, node) {
             let types: Vec<_> = allowed_types(schema).into_iter().map(type_name).collect();
@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
 
     fn bounds(&mut self, schema: &'a Json, value: f64, node: &Node, path: &FieldPath) {
         let least = schema["minimum"].as_f64();
-        // schemars leaves out the bounds of the wide types.
+        // Schemars omits the bounds of large integer types.
         let most = schema["maximum"].as_f64().or(match schema["format"].as_str() {
             Some("uint32") => Some(f64::from(u32::MAX)),
             Some("uint16") => Some(f64::from(u16::MAX)),

@@ -56,7 +56,7 @@ struct Work {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
-    /// Documented, so not part of a plain list in the schema.
+    /// Documented, and therefore not part of a plain list in the schema.
     Seeded,
     Polarised,
 }
@@ -81,7 +81,7 @@ fn findings(text: &str) -> Vec<String> {
     let tree = parse_document(&Source::new("a.toml", text)).unwrap();
     let shape = Shape::for_type::<Document>();
     let found = shape.check(&tree);
-    // What the shape accepts, serde accepts, and the other way round.
+    // The shape accepts exactly the documents that serde accepts.
     assert_eq!(found.is_empty(), tree.to_toml().try_into::<Document>().is_ok(), "{found:?}");
     found
         .iter()

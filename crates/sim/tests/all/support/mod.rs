@@ -17,22 +17,22 @@ use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
 
-/// A message: from, to, bytes, start in nanoseconds.
+/// Message: source, destination, bytes, start in nanoseconds.
 pub(crate) type Flow = (u32, u32, u64, u64);
 
-/// `hosts` hosts on one switch, 100 Gb/s, 1 us a cable.
+/// Returns `hosts` hosts on one switch, with links of 100 Gb/s and 1 us.
 pub(crate) fn star(hosts: u32) -> Topology {
     let star = Star { rate: Rate::from_gbps(100), delay: Duration::from_us(1), ..Star::new(hosts) };
     star.build(Path::new(".")).expect("a star")
 }
 
-/// Two hosts and a cable.
+/// Returns two hosts connected by a cable.
 pub(crate) fn back_to_back(rate: Rate, delay: Duration) -> Topology {
     let link = Link { a: NodeId(0), b: NodeId(1), rate, delay, error_rate: 0.0 };
     Topology::new("pair", 2, vec![], vec![link]).expect("two hosts and a cable")
 }
 
-/// Four leaves of four hosts and four spines, 100 Gb/s everywhere, 1 us a cable.
+/// Returns four leaves of four hosts and four spines, with links of 100 Gb/s and 1 us.
 pub(crate) fn leaf_spine() -> Topology {
     let config = LeafSpine {
         host_rate: Rate::from_gbps(100),
@@ -42,7 +42,7 @@ pub(crate) fn leaf_spine() -> Topology {
     config.build(Path::new(".")).expect("a leaf-spine")
 }
 
-/// The fat tree of 16 hosts, 100 Gb/s everywhere, 1 us a cable.
+/// Returns the fat tree of 16 hosts, with links of 100 Gb/s and 1 us.
 pub(crate) fn fat_tree() -> Topology {
     let config =
         FatTree { host_rate: Rate::from_gbps(100), host_delay: Duration::from_us(1), ..FatTree::k_ary(4) };
@@ -67,12 +67,12 @@ pub(crate) fn graph(hosts: u32, flows: &[Flow]) -> MessageGraph {
     builder.finish().expect("no cycles")
 }
 
-/// Every host to the one five further: another leaf.
+/// Returns a permutation: every host sends to the fifth host after it, which is at another leaf.
 pub(crate) fn permutation(hosts: u32, size: u64) -> Vec<Flow> {
     (0..hosts).map(|host| (host, (host + 5) % hosts, size, 0)).collect()
 }
 
-/// All other hosts to host 0.
+/// Returns an incast of all other hosts to host 0.
 pub(crate) fn incast(hosts: u32, size: u64) -> Vec<Flow> {
     (1..hosts).map(|host| (host, 0, size, 0)).collect()
 }
@@ -85,8 +85,8 @@ pub(crate) fn all_to_all(hosts: u32, size: u64) -> Vec<Flow> {
         .collect()
 }
 
-/// Default switches (PFC and marking on), 4 KB packets as WRITE in RoCEv2 frames, placements verified, nothing
-/// sampled.
+/// Returns a spec with default switches (PFC and marking on), 4 KB packets as WRITE in RoCEv2 frames, placements
+/// verified, and no samples.
 pub(crate) fn spec(topology: Topology, flows: &[Flow], scheme: &str) -> SimSpec {
     let graph = graph(topology.hosts(), flows);
     with_graph(topology, graph, scheme)
@@ -101,13 +101,13 @@ pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) 
     }
 }
 
-/// Switches that drop instead of pausing.
+/// Makes switches drop packets instead of pausing.
 pub(crate) fn lossy(mut spec: SimSpec) -> SimSpec {
     spec.switch.pfc.enabled = false;
     spec
 }
 
-/// Loses (or corrupts) packets at random on every link between leaves and spines, in both directions.
+/// Makes every link between switches lose (or corrupt) packets at random, in both directions.
 pub(crate) fn impair(spec: &mut SimSpec, probability: f64, corrupt: bool) {
     let topology = spec.topology.clone();
     for link in topology.links().iter().filter(|l| !topology.is_host(l.a) && !topology.is_host(l.b)) {
@@ -121,9 +121,9 @@ pub(crate) fn impair(spec: &mut SimSpec, probability: f64, corrupt: bool) {
     }
 }
 
-/// The least time any transport could take, on any paths and in any order of packets. The ideal of a record is that
-/// of full packets on one path in order: several paths let a short last packet overtake, and queue pairs that share a
-/// message cut it into smaller packets, which hop faster.
+/// Returns a lower bound of the time of a flow, for any transport, paths and order of packets. The ideal time in a
+/// record assumes full packets on one path in order. With several paths a short last packet may overtake others, and
+/// queue pairs that share a message cut it into smaller packets, which pass hops faster.
 pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
     let routing = Routing::whole(&spec.topology);
     let path =
@@ -149,7 +149,7 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
     }
     let delay: Duration = path.hops.iter().map(|hop| hop.1).sum();
     if path.nic_ports != (1, 1) {
-        // Side by side, as much as all paths carry together.
+        // All paths together in parallel.
         return path.most.time_for(packets.iter().copied().map(u64::from).sum()) + delay;
     }
     let (least, most) = (*packets.iter().min().unwrap(), *packets.iter().max().unwrap());
@@ -204,7 +204,7 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
     spec.host.framing.wire_bytes(&segment)
 }
 
-/// Runs, and checks what must hold of every result, and that neither threads nor ranks show in it.
+/// Runs a spec, checks the invariants of its result, and checks that neither threads nor ranks affect it.
 pub(crate) fn play(spec: &SimSpec) -> RunResult {
     let result = run(spec, &mut Quiet).expect("a valid spec");
     same_with_threads(spec, &result);
@@ -223,16 +223,16 @@ pub(crate) fn play(spec: &SimSpec) -> RunResult {
     result
 }
 
-/// Runs again, divided among three threads, and compares all that was observed.
+/// Repeats the run with three threads and compares all observations.
 fn same_with_threads(spec: &SimSpec, alone: &RunResult) {
     let threads = NonZeroU16::new(3);
     let together = run(&SimSpec { threads, ..spec.clone() }, &mut Quiet).expect("a valid spec");
     same(spec, alone, together, "three threads");
 }
 
-/// The same with three ranks, the first of which has two threads.
+/// Repeats the run with three ranks, the first of which has two threads.
 fn same_with_ranks(spec: &SimSpec, alone: &RunResult) {
-    // A rank needs a node.
+    // A rank needs at least one node.
     let ranks = InProcess::ranks(3.min(spec.topology.nodes() as u16));
     let results: Vec<Option<RunResult>> = std::thread::scope(|scope| {
         let start = |mut rank: InProcess| {
@@ -250,7 +250,7 @@ fn same_with_ranks(spec: &SimSpec, alone: &RunResult) {
     same(spec, alone, together, "three ranks");
 }
 
-/// Again by three threads, while records leave as they become known.
+/// Repeats the run with three threads, while records are passed to a sink during the run.
 fn same_when_flows_leave(spec: &SimSpec, kept: &RunResult) {
     let spec = SimSpec { threads: NonZeroU16::new(3), ..spec.clone() };
     let mut sink = Records::default();
@@ -261,7 +261,7 @@ fn same_when_flows_leave(spec: &SimSpec, kept: &RunResult) {
     same(&spec, kept, together, "records that leave");
 }
 
-/// Keeps the records that leave.
+/// Sink that keeps all records.
 #[derive(Default)]
 struct Records(Vec<FlowRecord>);
 
@@ -287,7 +287,8 @@ fn same(spec: &SimSpec, alone: &RunResult, mut together: RunResult, who: &str) {
     assert_eq!(found.len(), expected.len());
 }
 
-/// Whether all is equal. Two figures that are no numbers are not: then words decide, which take far longer.
+/// Returns true if the results are equal. NaN values do not compare equal, in which case the formatted results are
+/// compared, which takes far longer.
 fn equal(a: &RunResult, b: &RunResult) -> bool {
     let RunResult {
         info,
@@ -330,7 +331,7 @@ fn equal(a: &RunResult, b: &RunResult) -> bool {
         && *departures == b.departures
 }
 
-/// As [`play`], where every flow must finish.
+/// Runs a spec as [`play`] does, and checks that every flow finishes.
 pub(crate) fn finish(spec: &SimSpec) -> RunResult {
     let result = play(spec);
     for flow in &result.flows {
@@ -347,7 +348,7 @@ pub(crate) fn finish(spec: &SimSpec) -> RunResult {
     result
 }
 
-/// The sources choose among all shortest paths.
+/// Makes the sources choose among all shortest paths.
 pub(crate) fn sourced(mut spec: SimSpec) -> SimSpec {
     let config = pathweave_topo::PathSetConfig::AllShortest(pathweave_topo::AllShortest::default());
     let sets = PathSets::build(&config, &spec.topology, Path::new("."), Wanted::All);

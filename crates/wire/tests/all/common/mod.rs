@@ -8,7 +8,7 @@ use pathweave_wire::{
 };
 use proptest::prelude::*;
 
-/// PSNs of a segment are this near to what the receiver expects.
+/// Range of the distance from `near` to the PSNs of a segment.
 pub(crate) const NEAR: std::ops::Range<i64> = -(1 << 23)..(1 << 23);
 
 fn time() -> impl Strategy<Value = Time> {
@@ -36,7 +36,7 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
             } else {
                 len.min((u32::MAX - offset).try_into().unwrap_or(u16::MAX))
             };
-            // A WRITE has a packet without payload only if it has nothing else, and says how long it is.
+            // A WRITE packet without payload must be the only one of its message.
             let empty = matches!(op, Write | WriteImm) && len == 0;
             let (offset, last) = if empty { (0, true) } else { (offset, last) };
             let before_end = matches!(op, Write | WriteImm) && !last;
@@ -132,7 +132,7 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
     ]
 }
 
-/// A segment, and a PSN that its own are near to.
+/// A segment, and a PSN near those in it.
 pub(crate) fn segment() -> impl Strategy<Value = (Segment, u64)> {
     let near = prop_oneof![Just(0u64), 0..1u64 << 26, 0..u64::MAX >> 1];
     near.prop_flat_map(|near| {
@@ -162,7 +162,7 @@ pub(crate) fn route() -> impl Strategy<Value = Route> {
     )
 }
 
-/// A payload as long as the segment says, with a pattern that tells positions apart.
+/// A payload of the segment's length, with a different pattern at each position.
 pub(crate) fn payload(segment: &Segment) -> Vec<u8> {
     let len = match &segment.body {
         Body::Data(data) => data.len,
@@ -181,7 +181,7 @@ pub(crate) fn frame(segment: &Segment, route: &Route) -> Vec<u8> {
     out
 }
 
-/// Addresses the hand-checked frames use: 10.1.2.3 to 10.4.5.6, without Ethernet.
+/// Addresses of the hand-checked frames: 10.1.2.3 to 10.4.5.6, without Ethernet.
 pub(crate) fn plain_route() -> Route {
     Route {
         ethernet: None,

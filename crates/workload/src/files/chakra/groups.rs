@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-/// A process group as one rank knows it. The same name may be another group on another rank.
+/// A process group as one rank knows it. On another rank, the same name may denote another group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChakraGroup {
-    /// Its name, unique on a rank.
+    /// Name of the group, unique on a rank.
     pub name: String,
-    /// Its ranks; none where it has all of them.
+    /// Ranks of the group; empty if it contains all ranks.
     pub ranks: Vec<u32>,
-    /// Its number of ranks, where the trace says so.
+    /// Number of ranks, if the trace states it.
     pub size: Option<u32>,
 }
 
@@ -21,7 +21,7 @@ struct Written {
     group_size: Option<u32>,
 }
 
-/// A list, or the number within the group by rank.
+/// Ranks as a list, or as a map from rank to the number within the group.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Ranks {
@@ -35,7 +35,8 @@ impl Default for Ranks {
     }
 }
 
-/// The groups in the inputs of a node `## process_group:init ##`: a list of Python with a text of JSON in it.
+/// Parses the groups in the inputs of a node `## process_group:init ##`: a Python list that contains JSON
+/// text.
 pub(super) fn parse(values: &str) -> Result<Vec<ChakraGroup>, String> {
     let wrong = |why: &dyn std::fmt::Display| {
         format!("inputs.values: expected [{{\"pg_name\": .., \"ranks\": [..], ..}}, ..]: {why}")
@@ -44,7 +45,7 @@ pub(super) fn parse(values: &str) -> Result<Vec<ChakraGroup>, String> {
         (Some(from), Some(to)) if from < to => &values[from..to + 2],
         _ => return Err(wrong(&"no such list in it")),
     };
-    // Within a list of Python quotes may be behind a backslash.
+    // Within a Python list, quotes may be escaped with a backslash.
     let plain = json.replace("\\\"", "\"");
     let groups: Vec<Written> = serde_json::from_str(&plain).map_err(|why| wrong(&why))?;
     groups.into_iter().map(|group| named(group).map_err(|why| wrong(&why))).collect()

@@ -1,7 +1,7 @@
-//! Execution traces of MLCommons Chakra: a file a rank, in it a header and then one node after the other, each a
-//! protobuf message behind its length.
+//! Execution traces of MLCommons Chakra. Each rank has one file: a header and then its nodes, each a
+//! length-delimited protobuf message.
 //!
-//! Files are read record by record: memory is bounded by the longest record, however long the trace is.
+//! The reader goes record by record, so the longest record bounds its memory, not the length of the trace.
 
 mod groups;
 mod schema;
@@ -20,16 +20,17 @@ use crate::builder::Stream;
 use crate::collective::Operation;
 use crate::error::FileError;
 
-/// Versions of the schema that are understood; their messages are the same.
+/// Supported versions of the schema. Their messages are identical.
 const VERSIONS: [&str; 2] = ["0.0.4", "1.0.0"];
-/// Our attribute of messages: those of the same number between the same ranks follow each other on one connection, [`OWN`] has its
-/// own.
+/// Attribute of pathweave for messages. Messages with the same number between the same ranks share a
+/// connection; a message with [`OWN`] has a connection of its own.
 const CONNECTION: &str = "pathweave_connection";
 const OWN: i64 = -1;
-/// Our attribute of computations: the exact duration, ps, of which `duration_micros` is the rounded one.
+/// Attribute of pathweave for computations: the exact duration in ps. `duration_micros` is the same duration,
+/// rounded.
 const DURATION: &str = "pathweave_duration_ps";
 const PS_PER_US: u64 = 1_000_000;
-/// Attributes of nodes that are read, or that only say where a node comes from.
+/// Attributes of nodes that the reader uses, or that only state the origin of a node.
 const KNOWN: [&str; 22] = [
     "comm_dst",
     "comm_group",
@@ -54,86 +55,87 @@ const KNOWN: [&str; 22] = [
     "tid",
     "ts",
 ];
-/// Names that are listed in a note.
+/// Largest number of unknown attribute names listed in a note.
 const MOST_UNKNOWN: usize = 20;
-/// Longest record, bytes. The longest known, a header that quotes its source, has 27 kB.
+/// Largest length of a record, bytes. The longest one seen, a header that quotes its source, has 27 kB.
 const MAX_RECORD: u64 = 16 << 20;
 
 /// A node of a rank's trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChakraNode {
-    /// Which record of the file it is, from 1; the header is record 0.
+    /// Index of the record in the file, from 1; the header is record 0.
     pub record: u64,
-    /// Its identifier, unique in the file.
+    /// Identifier, unique in the file.
     pub id: u64,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it does.
+    /// Action of the node.
     pub act: ChakraAct,
-    /// Nodes that have to be done before: data and control alike, but data alone of PyTorch, whose control dependencies are calls.
+    /// Nodes that must end before this one. They are its data and control dependencies, or for PyTorch its
+    /// data dependencies only, because control dependencies are calls there.
     pub deps: Vec<u64>,
 }
 
-/// What a node of a trace does.
+/// Action of a node of a trace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChakraAct {
-    /// Nothing that takes time: metadata.
+    /// Metadata; takes no time.
     Nothing,
     /// Computes, or moves memory.
     Compute {
-        /// How long; zero where the trace does not say.
+        /// Duration; zero if the trace does not state it.
         duration: Duration,
-        /// Operations, if the trace counts them.
+        /// Number of operations, if the trace counts them; otherwise 0.
         operations: u64,
     },
     /// Sends to a rank.
     Send {
-        /// The other rank.
+        /// Receiving rank.
         to: u32,
-        /// How much, bytes.
+        /// Size, bytes.
         bytes: u64,
-        /// Which of several.
+        /// Tag that matches the send with its receive.
         tag: i64,
-        /// The connection that carries it; `None` where the trace does not say.
+        /// Connection that carries the message; `None` if the trace does not state it.
         connection: Option<Stream>,
     },
-    /// Waits for what a rank sends.
+    /// Waits for a message of another rank.
     Receive {
-        /// The other rank.
+        /// Sending rank.
         from: u32,
-        /// How much, bytes.
+        /// Size, bytes.
         bytes: u64,
-        /// Which of several.
+        /// Tag that matches the receive with its send.
         tag: i64,
     },
     /// Takes part in a collective.
     Collective {
-        /// Which.
+        /// Operation of the collective.
         operation: ChakraOperation,
-        /// Its size as the trace counts it, bytes.
+        /// Size as the trace counts it, bytes.
         bytes: u64,
-        /// Among whom.
+        /// Ranks that take part.
         among: ChakraAmong,
-        /// The label of the connections that carry it; `None` where the trace does not say.
+        /// Label of the connections that carry the collective; `None` if the trace does not state it.
         connection: Option<u32>,
     },
-    /// Says which process groups there are.
+    /// Declares process groups.
     Groups(Vec<ChakraGroup>),
 }
 
-/// A collective of a trace.
+/// Collective of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChakraOperation {
-    /// By an algorithm. A barrier is an all-reduce of nothing.
+    /// A collective that an algorithm implements. A barrier is an all-reduce of 0 bytes.
     Algorithm(Operation),
-    /// The first rank ends with everybody's part; the size is that of a part.
+    /// The first rank ends with the parts of all ranks. The size is that of one part.
     Gather,
-    /// Everybody ends with its part of what the first rank has; the size is that of a part.
+    /// Every rank ends with its part of the first rank's data. The size is that of one part.
     Scatter,
 }
 
 impl ChakraOperation {
-    /// Its name.
+    /// Returns the operation's name.
     pub fn name(self) -> &'static str {
         match self {
             ChakraOperation::Algorithm(operation) => operation.name(),
@@ -143,43 +145,45 @@ impl ChakraOperation {
     }
 }
 
-/// Ranks of a collective.
+/// Set of ranks of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChakraAmong {
-    /// All of the trace.
+    /// All ranks of the trace.
     All,
-    /// Those of a process group.
+    /// The ranks of a process group.
     Group(String),
-    /// Those that differ in these dimensions alone (`involved_dim` of ASTRA-sim).
+    /// Ranks that differ in these dimensions only (`involved_dim` of ASTRA-sim).
     Dimensions(Vec<bool>),
 }
 
-/// Reads the trace of one rank, node by node.
+/// Reader of one rank's trace, node by node.
 #[derive(Debug)]
 pub struct ChakraReader<R> {
     source: R,
     file: String,
-    /// The record read next.
+    /// Index of the record that is read next.
     next: u64,
     buffer: Vec<u8>,
     control: Control,
-    /// Attributes that say something that is not read.
+    /// Names of attributes that the reader does not know.
     unknown: BTreeSet<String>,
-    /// Collectives and messages of the host: calls, of which the trace has the kernels that communicate elsewhere.
+    /// Number of communication nodes that represent host calls. The kernels that communicate are separate
+    /// nodes of the trace.
     host_calls: u64,
 }
 
-/// The meaning of control dependencies.
+/// Meaning of control dependencies in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Control {
-    /// Nodes that have to be done before.
+    /// Nodes that must end before.
     Dependencies,
-    /// The call that a node is a part of, which may be over after it or not be in the file. ASTRA-sim does not read them.
+    /// The call that a node is a part of. That call may end after the node, or be missing from the file.
+    /// ASTRA-sim does not read these dependencies.
     Calls,
 }
 
 impl<R: BufRead> ChakraReader<R> {
-    /// Reads the header; `file` is the name in errors.
+    /// Reads the header. `file` is the name in error messages.
     pub fn new(source: R, file: &str) -> Result<Self, FileError> {
         let mut reader = ChakraReader {
             source,
@@ -196,7 +200,7 @@ impl<R: BufRead> ChakraReader<R> {
         let header = GlobalMetadata::decode(&reader.buffer[..])
             .map_err(|why| reader.wrong(format!("no header of a Chakra trace: {why}")))?;
         let attributes = Attributes(&header.attr);
-        // As PyTorch's converter has it.
+        // PyTorch's converter leaves the version empty and writes an attribute instead.
         if header.version.is_empty() {
             reader.control = Control::Calls;
         }
@@ -217,12 +221,12 @@ impl<R: BufRead> ChakraReader<R> {
         }
     }
 
-    /// Names of attributes that say something that is not read, of the nodes read so far; the first 20.
+    /// Returns the names of unknown attributes of the nodes read so far, at most 20.
     pub fn unknown(&self) -> &BTreeSet<String> {
         &self.unknown
     }
 
-    /// Communications of the host, read so far, that are calls without particulars.
+    /// Returns the number of communication nodes read so far that are host calls without parameters.
     pub fn host_calls(&self) -> u64 {
         self.host_calls
     }
@@ -231,14 +235,14 @@ impl<R: BufRead> ChakraReader<R> {
         FileError::whole(&self.file, format!("record {}: {}", self.next, what.into()))
     }
 
-    /// Reads the next record into the buffer; false at the end of the file.
+    /// Reads the next record into the buffer. Returns false at the end of the file.
     fn fill(&mut self) -> Result<bool, FileError> {
         let Some(length) = self.length()? else { return Ok(false) };
         if length > MAX_RECORD {
             return Err(self.wrong(format!("a length of {length} bytes; at most {MAX_RECORD} are allowed")));
         }
         self.buffer.clear();
-        // Grows with what is there, not with what the length claims.
+        // The buffer grows with the data present, not with the length that the record claims.
         let read = (&mut self.source).take(length).read_to_end(&mut self.buffer);
         let read = read.map_err(|why| self.wrong(format!("cannot read it: {why}")))?;
         if (read as u64) < length {
@@ -247,7 +251,7 @@ impl<R: BufRead> ChakraReader<R> {
         Ok(true)
     }
 
-    /// The length of the next record; none at the end of the file.
+    /// Returns the length of the next record, or `None` at the end of the file.
     fn length(&mut self) -> Result<Option<u64>, FileError> {
         let mut length = 0u64;
         for shift in (0..64).step_by(7) {
@@ -299,8 +303,8 @@ impl<R: BufRead> Iterator for ChakraReader<R> {
     }
 }
 
-/// True if the messages of a version are those that are understood. PyTorch writes "1.0.2-chakra.0.0.4", its own version and then
-/// that of the schema, or its own alone.
+/// Returns true if the messages of a schema version are supported. PyTorch writes "1.0.2-chakra.0.0.4", its
+/// own version followed by that of the schema, or its own version alone.
 fn is_known(version: &str) -> bool {
     match version.split_once("-chakra.") {
         Some((_, schema)) => VERSIONS.contains(&schema),
@@ -308,7 +312,8 @@ fn is_known(version: &str) -> bool {
     }
 }
 
-/// A communication of the host without its particulars: the call, which takes time of the processor.
+/// Returns true for a communication node of the host that lacks its parameters: the call, which takes CPU
+/// time.
 fn is_host_call(node: &Node) -> bool {
     let attributes = Attributes(&node.attr);
     let particular = match node.r#type {
@@ -320,7 +325,7 @@ fn is_host_call(node: &Node) -> bool {
     attributes.number("is_cpu_op") == Some(1) && attributes.number(particular).is_none()
 }
 
-/// A name short enough for an error text.
+/// Returns a name shortened to 60 characters for an error message.
 pub(crate) fn short(name: &str) -> String {
     name.chars().take(60).collect()
 }
@@ -393,7 +398,7 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
     }
 }
 
-/// The duration of a computation.
+/// Returns the duration of a computation.
 fn duration_of(node: &Node, attributes: &Attributes<'_>) -> Result<Duration, String> {
     let micros = node.duration_micros;
     let whole = micros.checked_mul(PS_PER_US).map(Duration::from_ps);
@@ -407,13 +412,13 @@ fn duration_of(node: &Node, attributes: &Attributes<'_>) -> Result<Duration, Str
     }
 }
 
-/// Whole microseconds, the nearest.
+/// Returns whole microseconds, rounded to nearest.
 fn rounded_micros(duration: Duration) -> u64 {
     let ps = duration.as_ps();
     ps / PS_PER_US + u64::from(ps % PS_PER_US >= PS_PER_US / 2)
 }
 
-/// The connection that carries a message, where the trace names it.
+/// Returns the connection that carries a message, if the trace states it.
 fn connection_of(attributes: &Attributes<'_>) -> Result<Option<Stream>, String> {
     let Some(value) = attributes.number(CONNECTION) else { return Ok(None) };
     let most = (1i128 << 31) - 1;
@@ -428,7 +433,7 @@ fn peer_of(kind: i32) -> &'static str {
     if kind == 5 { "comm_dst" } else { "comm_src" }
 }
 
-/// The ranks of a collective. Older generators name the group in `comm_group`.
+/// Returns the ranks of a collective. Older generators name the group in `comm_group`.
 fn among(attributes: &Attributes<'_>) -> Result<ChakraAmong, String> {
     let group = ["pg_name", "comm_group"].into_iter().find_map(|name| {
         let number = || attributes.number(name).map(|number| number.to_string());
@@ -452,7 +457,7 @@ pub(crate) mod tests {
     use super::schema::{Attribute, BoolList, Inputs, attribute};
     use super::*;
 
-    /// Writes traces for tests.
+    /// Writer of traces for tests.
     #[derive(Default)]
     pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -485,7 +490,7 @@ pub(crate) mod tests {
             self.full((id, &format!("node {id}"), kind), deps, &attributes, micros, "");
             self
         }
-        /// The header of PyTorch's converter.
+        /// Makes a trace with the header of PyTorch's converter.
         pub(crate) fn of_pytorch() -> Self {
             let schema = Some(attribute::Value::Text("1.0.2-chakra.0.0.4".to_owned()));
             let attr = vec![Attribute { name: "schema".to_owned(), value: schema }];
@@ -493,11 +498,11 @@ pub(crate) mod tests {
             writer.put(&GlobalMetadata { version: String::new(), attr });
             writer
         }
-        /// A node with a control dependency.
+        /// Writes a node with a control dependency.
         fn called(&mut self, id: u64, caller: u64) {
             self.put(&Node { id, r#type: 4, ctrl_deps: vec![caller], ..Node::default() });
         }
-        /// A node as PyTorch's converter writes it, by id, name and type, with the values of its inputs.
+        /// Writes a node as PyTorch's converter does: identifier, name, type, and the values of its inputs.
         pub(crate) fn full(
             &mut self,
             (id, name, kind): (u64, &str, i32),
@@ -617,7 +622,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The calls of PyTorch's converter are not all in the file, and one may wait for a part of it.
+    /// Calls in a trace of PyTorch's converter may be missing from the file, and a call may wait for a part
+    /// of itself.
     #[test]
     fn control_dependencies_of_pytorch_are_calls() {
         for (mut writer, deps) in [(Writer::new("0.0.4"), vec![3]), (Writer::of_pytorch(), vec![])] {
@@ -626,7 +632,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// PyTorch's converter writes the call of the host as a collective too, without what it communicates.
+    /// PyTorch's converter also writes the host's call as a collective, but without the parameters of the
+    /// communication.
     #[test]
     fn a_call_of_the_host_is_work_of_the_processor() {
         let mut bytes = Writer::new("1.0.2-chakra.0.0.4");
@@ -651,7 +658,8 @@ pub(crate) mod tests {
         );
     }
 
-    /// Each attribute that is read changes what a node does or is refused; of those that are not, the unknown ones are listed.
+    /// Each attribute that is read changes the action of a node, or is rejected. Other attributes are listed
+    /// if they are unknown.
     #[test]
     fn no_attribute_is_ignored_in_silence() {
         let act = |kind: i32, attributes: &[(&str, Value<'_>)]| {

@@ -1,6 +1,7 @@
-//! The messages of Chakra's schemas 0.0.4 and 1.0.0, which are the same, as far as they are used; what is not named here is skipped.
+//! Messages of Chakra's schemas 0.0.4 and 1.0.0, which are identical. Fields that are not declared here are
+//! skipped.
 
-/// The first message of a file.
+/// First message of a file.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GlobalMetadata {
     #[prost(string, tag = "1")]
@@ -9,14 +10,14 @@ pub(super) struct GlobalMetadata {
     pub(super) attr: Vec<Attribute>,
 }
 
-/// A node of a rank's graph.
+/// Node of a rank's graph.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Node {
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
     #[prost(string, tag = "2")]
     pub(super) name: String,
-    /// 1 metadata, 2 memory load, 3 memory store, 4 computation, 5 send, 6 receive, 7 collective.
+    /// Type: 1 metadata, 2 memory load, 3 memory store, 4 computation, 5 send, 6 receive, 7 collective.
     #[prost(int32, tag = "3")]
     pub(super) r#type: i32,
     #[prost(uint64, repeated, tag = "4")]
@@ -31,7 +32,7 @@ pub(super) struct Node {
     pub(super) attr: Vec<Attribute>,
 }
 
-/// Inputs of a node, as its source wrote them.
+/// Inputs of a node, as the program that recorded it wrote them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Inputs {
     #[prost(string, tag = "1")]
@@ -48,7 +49,7 @@ pub(super) struct Attribute {
 }
 
 pub(super) mod attribute {
-    /// Whole numbers, text and lists of truth values; other lists, floating point and bytes are skipped.
+    /// Integers, text and lists of booleans. Other lists, floating point and bytes are skipped.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub(in super::super) enum Value {
         #[prost(int32, tag = "7")]
@@ -80,21 +81,21 @@ pub(super) mod attribute {
     }
 }
 
-/// Truth values.
+/// A list of booleans.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct BoolList {
     #[prost(bool, repeated, tag = "1")]
     pub(super) values: Vec<bool>,
 }
 
-/// The attributes of a node or header.
+/// Attributes of a node or header.
 pub(super) struct Attributes<'a>(pub(super) &'a [Attribute]);
 
 impl Attributes<'_> {
     fn value(&self, name: &str) -> Option<&attribute::Value> {
         self.0.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
-    /// A whole number, whatever its width.
+    /// Returns an integer attribute of any width, or a boolean as 0 or 1.
     pub(super) fn number(&self, name: &str) -> Option<i128> {
         use attribute::Value::*;
         Some(match self.value(name)? {

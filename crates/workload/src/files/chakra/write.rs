@@ -1,4 +1,4 @@
-//! Traces of Chakra as ASTRA-sim reads them, in schema 0.0.4.
+//! Writer of Chakra traces in schema 0.0.4, as ASTRA-sim reads them.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,9 @@ use super::{
 use crate::builder::Stream;
 use crate::collective::Operation;
 
-/// The file of a rank: the header and its nodes, whose `record` is not written. Dependencies are data dependencies. A computation
-/// has its exact duration in an attribute of ours where that is no whole number of microseconds.
+/// Returns the file of a rank: the header and its nodes. `record` is not written. Dependencies are written as
+/// data dependencies. A computation whose duration is not a whole number of microseconds has the exact
+/// duration in an attribute of pathweave.
 pub fn write_chakra_rank(rank: u32, nodes: &[ChakraNode]) -> Vec<u8> {
     let mut file = Vec::new();
     put(&mut file, &GlobalMetadata { version: VERSIONS[0].to_owned(), attr: Vec::new() });
@@ -39,7 +40,8 @@ pub fn write_chakra_rank(rank: u32, nodes: &[ChakraNode]) -> Vec<u8> {
     file
 }
 
-/// The file of process groups beside a trace, as ASTRA-sim reads it: `{"name": [ranks], ...}`.
+/// Returns the file of process groups that accompanies a trace, as ASTRA-sim reads it: `{"name": [ranks],
+/// ...}`.
 pub fn process_groups_file(groups: &BTreeMap<String, Vec<u32>>) -> String {
     let lines: Vec<String> =
         groups.iter().map(|(name, ranks)| format!("  {}: {ranks:?}", json!(name))).collect();
@@ -50,7 +52,7 @@ fn put(file: &mut Vec<u8>, record: &impl prost::Message) {
     record.encode_length_delimited(file).expect("a vector grows");
 }
 
-/// Type, duration and attributes of a node, in the widths that Chakra's feeder expects.
+/// Returns type, duration and attributes of a node, in the widths that Chakra's feeder expects.
 fn parts(rank: u32, act: &ChakraAct) -> (i32, Duration, Vec<Attribute>) {
     let attribute = |name: &str, value: Value| Attribute { name: name.to_owned(), value: Some(value) };
     let of_rank = |rank: u32| Value::Int32(i32::try_from(rank).expect("a rank is below 2^22"));
@@ -120,7 +122,7 @@ fn comm_type(operation: ChakraOperation) -> i64 {
     }
 }
 
-/// Groups as PyTorch has them in a trace.
+/// Returns groups in the form in which PyTorch writes them into a trace.
 fn groups_text(groups: &[ChakraGroup]) -> String {
     let of = |group: &ChakraGroup| {
         let mut written = json!({ "pg_name": group.name, "ranks": group.ranks });

@@ -1,4 +1,5 @@
-//! Workload files of ASTRA-sim 1.0, SimAI and AICB: a line of settings, the number of layers, and a layer a line.
+//! Workload files of ASTRA-sim 1.0, SimAI and AICB: a line of settings, the number of layers, and one layer
+//! per line.
 
 mod policy;
 #[cfg(test)]
@@ -27,10 +28,10 @@ const COLUMNS: [&str; 12] = [
     "wg_update_ns",
 ];
 
-/// A workload file of ASTRA-sim 1.0, SimAI or AICB. Numbers that its first line leaves out are `None`.
+/// A workload file of ASTRA-sim 1.0, SimAI or AICB. Settings missing from its first line are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimAiFile {
-    /// Order of the work, and who communicates.
+    /// Policy: order of the work, and the groups that communicate.
     pub policy: Policy,
     /// GPUs of a tensor-parallel group.
     pub tp: Option<u32>,
@@ -40,20 +41,20 @@ pub struct SimAiFile {
     pub pp: Option<u32>,
     /// Microbatches of an iteration.
     pub ga: Option<u32>,
-    /// GPUs there are.
+    /// Total number of GPUs.
     pub all_gpus: Option<u32>,
-    /// Bytes that a GPU passes to the next stage for a microbatch.
+    /// Bytes that a GPU sends to the next stage for each microbatch.
     pub pp_comm: u64,
-    /// Layers whose forward passes are done again in the backward pass.
+    /// Recomputed ranges of layers: forward passes that the backward pass repeats.
     pub again: Vec<Again>,
-    /// The layers, those of every microbatch one after the other.
+    /// Layers of all microbatches, one microbatch after the other.
     pub layers: Vec<SimAiLayer>,
-    /// Parts of the file that are not played, in words for the user.
+    /// Notes for the user on parts of the file that are not used.
     pub notes: Vec<String>,
 }
 
 impl SimAiFile {
-    /// True if some collective is among a part of the GPUs.
+    /// Returns true if some collective is among a subset of the GPUs.
     pub fn has_groups(&self) -> bool {
         let comms = |layer: &SimAiLayer| [layer.forward.comm, layer.input_grad.comm, layer.weight_grad.comm];
         let all = |comm: SimAiComm| matches!(comm.over, Span::AllTp | Span::AllDp);
@@ -61,53 +62,54 @@ impl SimAiFile {
     }
 }
 
-/// Forward passes that are done again in the backward pass, since only the input of the first of them was kept.
+/// A range of forward passes that the backward pass repeats (activation recomputation), because only the
+/// input of the first one was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
-    /// The first of them, from 0.
+    /// First layer of the range, from 0.
     pub checkpoint: usize,
-    /// The layer before whose input gradients they are done, which is not among them.
+    /// Layer after the last one of the range. The range is repeated before this layer's input gradients.
     pub before: usize,
 }
 
-/// A layer: three phases.
+/// A layer with three phases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimAiLayer {
-    /// Its line, from 1.
+    /// Line of the layer, from 1.
     pub line: u64,
-    /// Its name.
+    /// Name of the layer.
     pub name: String,
-    /// Forward.
+    /// Forward pass.
     pub forward: SimAiPhase,
-    /// Gradients of its input.
+    /// Computation of the gradients of its input.
     pub input_grad: SimAiPhase,
-    /// Gradients of its weights.
+    /// Computation of the gradients of its weights.
     pub weight_grad: SimAiPhase,
-    /// Time to update the weights once their gradients are reduced.
+    /// Time to update the weights after the reduction of their gradients.
     pub update: Duration,
 }
 
-/// A computation, and the communication behind it.
+/// A computation and the collective that follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimAiPhase {
-    /// Time of the computation.
+    /// Duration of the computation.
     pub compute: Duration,
-    /// The collective behind it.
+    /// Collective after the computation.
     pub comm: Option<SimAiComm>,
 }
 
 /// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimAiComm {
-    /// Which.
+    /// Operation of the collective.
     pub operation: Operation,
-    /// Among whom.
+    /// GPUs that take part.
     pub over: Span,
-    /// Its size as nccl-tests count it, bytes.
+    /// Size as nccl-tests define it, bytes.
     pub bytes: u64,
 }
 
-/// Parses a workload file; `file` is its name in errors.
+/// Parses a workload file. `file` is its name in error messages.
 pub fn parse_simai(text: &str, file: &str) -> Result<SimAiFile, FileError> {
     let mut lines = (1u64..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((head_line, head)) = lines.next() else {
@@ -149,7 +151,7 @@ pub fn parse_simai(text: &str, file: &str) -> Result<SimAiFile, FileError> {
     Ok(found)
 }
 
-/// Words of a file that change nothing: how many, with line and column of the first.
+/// Words of a file that have no effect: their number, and line and column of the first one.
 #[derive(Default)]
 struct Unused {
     count: u64,
@@ -167,14 +169,14 @@ impl Unused {
     }
 }
 
-/// Parts of layers that are left out.
+/// Parts of layers that are omitted.
 #[derive(Default)]
 struct LeftOut {
-    /// Collectives that are among nobody under the policy.
+    /// Collectives that have no participants under the policy.
     among_nobody: Unused,
-    /// Sizes of no collective.
+    /// Sizes without a collective.
     sizes: Unused,
-    /// Layers that name others that they depend on.
+    /// Layers with explicit dependencies on other layers.
     dependencies: Unused,
 }
 
@@ -260,7 +262,7 @@ fn parse_layer(
     })
 }
 
-/// A collective by its name, and among whom it is where its name says so.
+/// Parses the name of a collective. Returns its operation, and its participants if the name states them.
 fn comm(word: &str, policy: Policy) -> Result<Option<(Operation, Option<Span>)>, String> {
     let (name, span) = if let Some(name) = word.strip_suffix("_DP_EP") {
         (name, Some(Span::DpEp))

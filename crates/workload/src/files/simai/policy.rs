@@ -4,70 +4,72 @@ use pathweave_units::{did_you_mean, nearest};
 
 use super::{Again, SimAiFile, SimAiLayer};
 
-/// Order of the work of an iteration, and who communicates: the parallelism policies of ASTRA-sim 1.0.
+/// Parallelism policy of ASTRA-sim 1.0: the order of the work of an iteration, and the GPUs that communicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Data-parallel: gradients of weights are reduced among all GPUs.
     Data,
     /// Model-parallel: activations and their gradients are exchanged among all GPUs.
     Model,
-    /// Model-parallel among neighbours, data-parallel among those of equal rank.
+    /// Model-parallel among GPUs with adjacent numbers, data-parallel among those of equal rank.
     HybridDataModel,
-    /// Data-parallel among neighbours, model-parallel among those of equal rank.
+    /// Data-parallel among GPUs with adjacent numbers, model-parallel among those of equal rank.
     HybridModelData,
-    /// Each layer names one of the four above.
+    /// Each layer names one of the four policies above.
     HybridCustomized,
-    /// A transformer: tensor-parallel, expert-parallel and data-parallel groups.
+    /// Transformer with tensor-parallel, expert-parallel and data-parallel groups.
     #[default]
     Transformer,
-    /// The same; forward passes of some layers are done again in the backward pass.
+    /// Transformer whose backward pass repeats the forward passes of some layers.
     TransformerAgain,
-    /// A transformer whose layers have the gradients of weights before those of inputs: jobs of `kind = "transformer"`.
+    /// Transformer whose layers compute gradients of weights before those of inputs, for jobs of `kind =
+    /// "transformer"`.
     WeightsFirst,
-    /// A recommendation model, whose first layer looks up embeddings by all-to-alls.
+    /// Recommendation model whose first layer looks up embeddings with all-to-alls.
     Dlrm {
-        /// The layer behind which the all-to-all of the first one is waited for, from 0.
+        /// Layer, from 0, after which the all-to-all of the first layer is awaited.
         last_bottom: usize,
-        /// The all-to-all of the first layer's gradients in the backward pass.
+        /// Handling of the all-to-all of the first layer's gradients in the backward pass.
         gradients: EmbeddingGradients,
     },
-    /// Collectives of weight gradients alone, one after the other.
+    /// Collectives of weight gradients only, one after the other.
     Micro,
-    /// Forward passes alone, model-parallel.
+    /// Forward passes only, model-parallel.
     DistributedInference,
 }
 
-/// The all-to-all of the gradients of embeddings.
+/// Handling of the all-to-all of embedding gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbeddingGradients {
-    /// Awaited before the first layer's weight gradients are over (`HYBRID_DLRM`).
+    /// The collective is awaited before the first layer's weight gradients end (`HYBRID_DLRM`).
     Awaited,
-    /// Goes on beside the rest (`HYBRID_DLRM_ENHANCED`).
+    /// The collective overlaps the rest of the iteration (`HYBRID_DLRM_ENHANCED`).
     Beside,
 }
 
 /// GPUs that take part in a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Span {
-    /// Tensor-parallel.
+    /// Tensor-parallel group.
     Tp,
-    /// Data-parallel.
+    /// Data-parallel group.
     Dp,
-    /// Expert-parallel.
+    /// Expert-parallel group.
     Ep,
-    /// Data-parallel, of the same experts.
+    /// Data-parallel group of GPUs with the same experts.
     DpEp,
-    /// Tensor-parallel among all GPUs.
+    /// Tensor-parallel group of all GPUs.
     AllTp,
-    /// Data-parallel among all GPUs.
+    /// Data-parallel group of all GPUs.
     AllDp,
-    /// Tensor-parallel, where data-parallel ranks are neighbours.
+    /// Tensor-parallel group, if data-parallel ranks have adjacent numbers.
     OuterTp,
-    /// Data-parallel among neighbours.
+    /// Data-parallel group of GPUs with adjacent numbers.
     InnerDp,
 }
 
-/// GPUs among which the collectives of a layer are, by phase, unless their names say so; `None` is nobody.
+/// GPUs that take part in the collectives of a layer, by phase, unless the name of the collective states
+/// them. `None` means that the phase has no collective.
 #[derive(Clone, Copy)]
 pub(super) struct Spans {
     pub(super) forward: Option<Span>,
@@ -76,7 +78,8 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Those of a layer under a policy; `own` is the layer's own one, in the last column of HYBRID_CUSTOMIZED.
+    /// Returns the groups of a layer under a policy. `own` is the layer's own policy, in the last column of
+    /// HYBRID_CUSTOMIZED.
     pub(super) fn of_layer(policy: Policy, own: Option<&str>, first: bool) -> Result<Spans, String> {
         let of = |model, data| Spans { forward: model, input_grad: model, weight_grad: data };
         Ok(match policy {
@@ -104,7 +107,8 @@ impl Spans {
     }
 }
 
-/// Policies by their names in files. DATA_REORDER, of exercises of ASTRA-sim, is DATA with another order of the same collectives.
+/// Policies by their names in files. DATA_REORDER, used in exercises of ASTRA-sim, is DATA with another order
+/// of the same collectives.
 const POLICIES: [(&str, Policy); 12] = [
     ("DATA", Policy::Data),
     ("DATA_REORDER", Policy::Data),
@@ -120,23 +124,24 @@ const POLICIES: [(&str, Policy); 12] = [
     ("DISTRIBUTED_INFERENCE", Policy::DistributedInference),
 ];
 
-/// Groups that a scenario may set.
+/// Structure of the groups that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Groups {
-    /// All GPUs are one data-parallel group.
+    /// All GPUs form one data-parallel group.
     Data,
-    /// All GPUs are one model-parallel group.
+    /// All GPUs form one model-parallel group.
     Model,
-    /// Model-parallel groups of neighbours; their size is a setting.
+    /// Model-parallel groups of GPUs with adjacent numbers. The size of the groups is a setting.
     Inner,
-    /// Data-parallel groups of neighbours; the number of them, which is the size of model-parallel groups, is a setting.
+    /// Data-parallel groups of GPUs with adjacent numbers. The number of groups is a setting; it is the size
+    /// of model-parallel groups.
     Outer,
-    /// Tensor-, expert- and data-parallel groups and stages.
+    /// Tensor-, expert- and data-parallel groups, and pipeline stages.
     Transformer,
 }
 
 impl Policy {
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Data => "DATA",
@@ -153,7 +158,7 @@ impl Policy {
         }
     }
 
-    /// Groups of GPUs under this policy.
+    /// Returns the structure of groups under this policy.
     pub fn groups(self) -> Groups {
         match self {
             Policy::Data | Policy::Dlrm { .. } | Policy::Micro => Groups::Data,
@@ -168,7 +173,7 @@ impl Policy {
         self.groups() == Groups::Transformer
     }
 
-    /// Refuses a setting of other policies.
+    /// Returns an error if the setting belongs to other policies.
     fn check_has(self, key: &str) -> Result<(), String> {
         let groups = self.groups();
         let (has, of) = match key {
@@ -197,12 +202,13 @@ impl Policy {
     }
 }
 
-/// The first line of a file.
+/// First line of a file.
 #[derive(Default)]
 pub(super) struct Settings {
     pub(super) policy: Policy,
     file: SimAiFile,
-    /// Layers, from 0, whose inputs are kept, and those before whose gradients forward passes are done again.
+    /// Layers, from 0, whose inputs are kept. `initiates` holds the layers before whose gradients forward
+    /// passes are repeated.
     checkpoints: Vec<usize>,
     initiates: Vec<usize>,
 }
@@ -232,7 +238,7 @@ impl Settings {
         }
         let (mut last_bottom, mut virtual_stages) = (None, 1);
         while let Some(word) = words.next() {
-            // ASTRA-sim has the number of a DLRM's last bottom layer without a word before it.
+            // ASTRA-sim writes the number of a DLRM's last bottom layer without a keyword.
             if matches!(found.policy, Policy::Dlrm { .. }) && word.bytes().all(|b| b.is_ascii_digit()) {
                 last_bottom = Some(whole("DLRM_LAST_BOTTOM_LAYER", word)?);
                 continue;
@@ -282,7 +288,7 @@ impl Settings {
         Ok(found)
     }
 
-    /// The file of these settings and layers, without the layers.
+    /// Returns the file with these settings, without its layers. `layers` is used for checks.
     pub(super) fn file(self, layers: &[SimAiLayer]) -> Result<SimAiFile, String> {
         let policy = self.policy;
         if let Policy::Dlrm { last_bottom, .. } = policy
@@ -302,7 +308,8 @@ impl Settings {
         Ok(file)
     }
 
-    /// Forward passes that are done again. Those before a layer begin at the last checkpoint before it.
+    /// Returns the ranges of repeated forward passes. The range before a layer begins at the last checkpoint
+    /// before it.
     fn again(&self, layers: usize) -> Result<Vec<Again>, String> {
         if self.policy != Policy::TransformerAgain {
             return match self.checkpoints.is_empty() && self.initiates.is_empty() {
@@ -348,7 +355,7 @@ fn whole(key: &str, value: &str) -> Result<u32, String> {
     value.parse().map_err(|_| format!("{key} = {value}: expected a whole number"))
 }
 
-/// A list: how many numbers, and the numbers.
+/// Parses a list: the number of values, and the values.
 fn layers<'a>(
     key: &str,
     count: &str,

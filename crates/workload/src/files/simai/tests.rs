@@ -118,7 +118,8 @@ fn what_is_left_out_is_said() {
     assert!(reordered.notes[0].starts_with("DATA_REORDER is run as DATA"));
 }
 
-/// Each setting of the first line changes what is read or is refused, but for the one that changes nothing that a GPU does.
+/// Each setting of the first line changes the result or is rejected, except the one that does not affect the
+/// work of a GPU.
 #[test]
 fn no_setting_is_ignored_in_silence() {
     let layers = "l -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n".repeat(4);

@@ -1,4 +1,4 @@
-//! Our own list of flows.
+//! Writer of the flow list of pathweave.
 
 use pathweave_units::{Duration, Time};
 
@@ -7,7 +7,7 @@ use crate::files::csv_list::MOMENTS;
 use crate::files::{After, FlowFile, FlowRecord};
 use crate::graph::Moment;
 
-/// A column: its name, whether it is needed for a list, and its value.
+/// A column: its name, a predicate that tells if a flow needs it, and its value.
 type Column = (&'static str, fn(&FlowRecord) -> bool, fn(&FlowRecord) -> String);
 
 const COLUMNS: [Column; 11] = [
@@ -28,7 +28,8 @@ const COLUMNS: [Column; 11] = [
     ),
 ];
 
-/// Writes a list as [`parse_csv`] reads it, with the columns it needs. Nothing is lost.
+/// Writes a list in the format of [`parse_csv`], with only the columns that the flows need. No information is
+/// lost.
 ///
 /// [`parse_csv`]: crate::parse_csv
 pub fn write_csv(flows: &FlowFile, _lost: &mut Vec<String>) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! Connection matrices of htsim.
+//! Writer of connection matrices of htsim.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,12 +9,19 @@ use super::{count, has_delay, shared_connections, start_ps};
 use crate::files::{FlowFile, FlowRecord, HtsimDialect};
 use crate::graph::Moment;
 
-/// Size from which on htsim does not take a flow, bytes.
+/// Smallest size of a flow that htsim rejects, bytes.
 const TOO_LARGE: u64 = 1 << 31;
 
-/// Writes a connection matrix, with starts in the unit of this htsim and, if there are any, a comment that names it. Flows that wait for the same others do so by one trigger: a barrier, for a single flow one of
-/// one shot, and of several shots where one more of them suffices for each. Refused: flows that would have to set off
-/// several triggers, other numbers of flows that suffice, and flows of 2 GiB and more.
+/// Writes a connection matrix. Starts have the unit of the dialect; if there are starts, a comment names the
+/// unit.
+///
+/// Flows that wait for the same flows share a trigger: a oneshot if they wait for one flow, else a barrier.
+/// It is a multishot if the first needs one of these flows, the second two, and so on.
+///
+/// # Errors
+///
+/// Returns an error for a flow that would have to fire several triggers, for other numbers of flows that
+/// suffice, and for flows of 2 GiB or more.
 pub fn write_htsim_cm(
     flows: &FlowFile,
     dialect: HtsimDialect,
@@ -79,26 +86,26 @@ pub fn write_htsim_cm(
     Ok(text)
 }
 
-/// Its identifier, if it is one that htsim takes.
+/// Returns the flow's identifier as a number, if htsim accepts it.
 fn number_of(flow: &FlowRecord) -> Option<u64> {
     let id = flow.id.as_ref()?;
     id.parse().ok().filter(|number: &u64| *number > 0 && number.to_string() == *id)
 }
 
-/// Flows, and what of each is waited for.
+/// Flows that a flow waits for, each with the moment that is waited for.
 type WaitsFor<'a> = Vec<(&'a str, Moment)>;
 
 #[derive(Default)]
 struct Trigger {
     id: usize,
     is_multishot: bool,
-    /// How many flows that wait for it have been looked at.
+    /// Number of waiting flows that have been visited.
     started: usize,
 }
 
-/// Which trigger flows wait for, and which they set off.
+/// Triggers that flows wait for, and triggers that flows fire.
 struct Triggers<'a> {
-    /// By the flows that set it off, in order of their names.
+    /// Triggers by the flows that fire them, in order of the flows' names.
     waiting: BTreeMap<WaitsFor<'a>, Trigger>,
     set_off_by: BTreeMap<(&'a str, Moment), usize>,
 }
@@ -153,7 +160,7 @@ impl<'a> Triggers<'a> {
     }
 }
 
-/// The flows that a flow waits for, each once, in order of their names.
+/// Returns the flows that a flow waits for, without duplicates, in order of their names.
 fn waits_for(flow: &FlowRecord) -> WaitsFor<'_> {
     let mut on: WaitsFor<'_> = flow.after.iter().map(|after| (after.id.as_str(), after.moment)).collect();
     on.sort_unstable();

@@ -1,4 +1,5 @@
-//! Lists of flows in the formats of this and other programs. What a format cannot say is added to `lost`, for people.
+//! Writers of flow lists in the formats of pathweave and of other programs. Information that a format cannot
+//! express is listed in `lost`, as text for the user.
 
 mod csv_list;
 mod htsim_cm;
@@ -12,7 +13,7 @@ use pathweave_units::Duration;
 
 use super::{FlowFile, FlowRecord};
 
-/// A whole number of units and up to so many decimals, exactly.
+/// Formats a time exactly: a whole number of units, with as many decimals as needed.
 fn decimal(ps: u64, ps_per_unit: u64) -> String {
     let (whole, rest) = (ps / ps_per_unit, ps % ps_per_unit);
     if rest == 0 {
@@ -22,7 +23,7 @@ fn decimal(ps: u64, ps_per_unit: u64) -> String {
     format!("{whole}.{}", format!("{rest:0digits$}").trim_end_matches('0'))
 }
 
-/// Flows of which something is lost, as a phrase.
+/// Returns the number of flows that lose something, as a phrase.
 fn count(flows: &FlowFile, of: impl Fn(&FlowRecord) -> bool) -> Option<String> {
     match flows.flows.iter().filter(|flow| of(flow)).count() {
         0 => None,
@@ -31,7 +32,7 @@ fn count(flows: &FlowFile, of: impl Fn(&FlowRecord) -> bool) -> Option<String> {
     }
 }
 
-/// Flows that share a connection with another one.
+/// Returns the number of flows that share a connection with another flow.
 fn shared_connections(flows: &FlowFile) -> usize {
     let mut used: std::collections::BTreeMap<(u64, u64, u32), usize> = Default::default();
     for flow in &flows.flows {
@@ -47,7 +48,7 @@ fn has_delay(flow: &FlowRecord) -> bool {
         && (flow.delay > Duration::ZERO || flow.after.iter().any(|after| after.delay > Duration::ZERO))
 }
 
-/// When a flow starts that waits for no other.
+/// Returns the start of a flow that waits for no other flow.
 fn start_ps(flow: &FlowRecord) -> u64 {
     let delay = if flow.after.is_empty() { flow.delay.as_ps() } else { 0 };
     flow.start.as_ps().saturating_add(delay)
@@ -70,7 +71,7 @@ mod tests {
         FlowFile { flows, ..FlowFile::default() }
     }
 
-    /// A chain: `b` 70 ns after `a`, `c` 5 ns after both, of one connection.
+    /// A chain on one connection: `b` 70 ns after `a`, and `c` 5 ns after both.
     fn chain() -> FlowFile {
         let after = |id: &str, ns| After { delay: Duration::from_ns(ns), ..After::from(id) };
         let named = |id: &str, flow: FlowRecord| FlowRecord { id: Some(id.to_owned()), ..flow };
@@ -134,7 +135,7 @@ mod tests {
                         trigger id 1 barrier count 2\ntrigger id 2 oneshot\n";
         assert_eq!(text, expected);
         assert_eq!(std::mem::take(&mut lost), ["the names of 1 flow, which get numbers"]);
-        // A flow sets off one trigger.
+        // A flow can fire only one trigger.
         let fork = list(vec![
             id("1", flow(0, 1, 10, 0)),
             id("2", flow(0, 1, 10, 0)),
@@ -192,7 +193,7 @@ mod tests {
                 prop_assert_eq!(&strip(read), &flows.flows);
             }
             let cm = write_htsim_cm(&flows, HtsimDialect::Csg, &mut lost).unwrap();
-            // The comment tells the unit.
+            // The comment states the unit.
             for dialect in [None, Some(HtsimDialect::Csg)] {
                 let cm = parse_htsim_cm(&cm, "f", dialect).unwrap();
                 prop_assert!(cm.unused.is_empty());
@@ -209,8 +210,8 @@ mod tests {
             prop_assert!(lost.is_empty());
         }
 
-        /// Chains of barriers and of triggers of several shots, as matrices and back, and by way of our own list: the same
-        /// flows wait for the same, and have the same names.
+        /// Chains of barriers and multishot triggers survive a round trip through a matrix, and through the
+        /// flow list of pathweave: flows keep their dependencies and their names.
         #[test]
         fn triggers_are_read_again(levels in prop::collection::vec((1usize..4, any::<bool>(), any::<bool>()), 1..6)) {
             let mut flows: Vec<FlowRecord> = Vec::new();

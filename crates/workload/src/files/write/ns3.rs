@@ -1,4 +1,4 @@
-//! `flow.txt` of HPCC and ConWeave.
+//! Writer of `flow.txt` of HPCC and ConWeave.
 
 use std::fmt::Write;
 
@@ -6,7 +6,8 @@ use super::{count, decimal, shared_connections, start_ps};
 use crate::files::ns3::{Ns3Dialect, usual};
 use crate::files::{FlowFile, FlowRecord};
 
-/// Writes a `flow.txt`, flows in order of their starts, priority group and port as most files of these tools have them.
+/// Writes a `flow.txt` with flows in order of their starts. Priority group and port have the usual values of
+/// these tools.
 pub fn write_ns3(flows: &FlowFile, dialect: Ns3Dialect, lost: &mut Vec<String>) -> Result<String, String> {
     let waiting = count(flows, |flow| !flow.after.is_empty());
     lost.extend(waiting.map(|some| format!("the order of {some} behind others")));

@@ -1,4 +1,4 @@
-//! The files of a trace.
+//! Discovery of the files of a trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::error::{FileError, WorkloadError};
 use crate::sink::Sink;
 
-/// The files of a trace by rank: name for errors, and where it is.
+/// Returns the files of a trace by rank: the name for error messages, and the path.
 pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathBuf)>, WorkloadError> {
     let path = out.env.base_dir.join(trace);
     let is_folder = path.is_dir();
@@ -52,7 +52,7 @@ pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathB
     Ok(found.into_values().collect())
 }
 
-/// A text that lists the missing files before the last one, if any.
+/// Returns a text that lists the missing files before the last one, or `None`.
 fn missing(ranks: impl Iterator<Item = u32>) -> Option<String> {
     const MOST_LISTED: usize = 8;
     let (mut next, mut count, mut gaps) = (0, 0, Vec::new());

@@ -1,4 +1,5 @@
-//! Process groups of a trace: of a file beside it, of the trace itself, and of the dimensions of its ranks.
+//! Process groups of a trace, from three sources: an accompanying file, the trace itself, and the dimensions
+//! of its ranks.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +7,16 @@ use crate::error::{FileError, WorkloadError};
 use crate::files::{ChakraAmong, ChakraGroup, short};
 use crate::sink::Sink;
 
-/// Longest file of process groups, bytes.
+/// Largest size of a file of process groups, bytes.
 const MAX_GROUPS: u64 = 64 << 20;
 
-/// Ranks by the name of their process group.
+/// Ranks of each process group, by its name.
 type ProcessGroups = BTreeMap<String, Vec<u32>>;
 
-/// Ranks that have collectives together.
+/// Ranks that take part in the same collectives.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Group {
-    /// Its name, if the trace gives one. The same ranks may be several groups.
+    /// Name of the group, if the trace has one. Several groups may have the same ranks.
     pub(super) name: Option<String>,
     pub(super) members: Vec<u32>,
 }
@@ -23,16 +24,16 @@ pub(super) struct Group {
 /// All groups of a trace.
 pub(super) struct Groups {
     ranks: u32,
-    /// Sizes of dimensions, that of neighbours first; none if nobody says.
+    /// Sizes of dimensions, innermost first; empty if not configured.
     dims: Vec<u32>,
-    /// Those of a file, if there is one.
+    /// Groups of the accompanying file, if there is one.
     of_file: Option<ProcessGroups>,
-    /// Those that the trace of each rank names.
+    /// Groups in the traces, by rank and name.
     of_rank: BTreeMap<(u32, String), Vec<u32>>,
 }
 
 impl Groups {
-    /// Groups of a JSON file, if there is one, and dimensions of these sizes.
+    /// Makes groups from a JSON file, if given, and dimensions of these sizes.
     pub(super) fn new(
         out: &Sink<'_>,
         file: Option<&str>,
@@ -52,11 +53,11 @@ impl Groups {
         Ok(Groups { ranks: ranks as u32, dims: dims.to_vec(), of_file, of_rank: BTreeMap::new() })
     }
 
-    /// Groups that the trace of a rank names.
+    /// Adds the groups that the trace of a rank lists.
     pub(super) fn add(&mut self, rank: u32, groups: Vec<ChakraGroup>) -> Result<(), String> {
         for ChakraGroup { name, ranks, size } in groups {
             let members = match size {
-                // A group of all has no list.
+                // A group of all ranks has no list.
                 _ if !ranks.is_empty() => ranks,
                 None => self.all(),
                 Some(size) if size == self.ranks => self.all(),
@@ -77,7 +78,7 @@ impl Groups {
         Ok(())
     }
 
-    /// The group of a collective of this rank.
+    /// Returns the group of a collective of this rank.
     pub(super) fn of(&self, rank: u32, among: &ChakraAmong) -> Result<Group, String> {
         match among {
             ChakraAmong::All => Ok(Group { name: None, members: self.all() }),
@@ -101,7 +102,7 @@ impl Groups {
         if let Some(members) = of_file.or_else(|| self.of_rank.get(&(rank, name.to_owned()))) {
             return Ok(members.clone());
         }
-        // PyTorch's first group, which ASTRA-sim takes for that of all ranks.
+        // PyTorch's first group. ASTRA-sim treats it as the group of all ranks.
         if name == "0" {
             return Ok(self.all());
         }
@@ -113,7 +114,7 @@ impl Groups {
         Err(format!("pg_name = \"{}\": no such group in {known}", short(name)))
     }
 
-    /// The ranks that differ from this one in the involved dimensions alone.
+    /// Returns the ranks that differ from this one in the involved dimensions only.
     fn along(&self, rank: u32, involved: &[bool]) -> Result<Vec<u32>, String> {
         if self.dims.is_empty() {
             return Err(format!(

@@ -13,35 +13,38 @@ use crate::collective::Algorithms;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, NamedFile, Sink};
 
-/// An execution trace of MLCommons Chakra (schema 0.0.4 or 1.0.0), a file a rank, as a graph of messages and computations.
+/// An execution trace of MLCommons Chakra (schema 0.0.4 or 1.0.0), with one file per rank, as a graph of
+/// messages and computations.
 ///
-/// A node begins when all it depends on is over. Sends and receives of a pair of ranks and tag belong together in the
-/// order of their files; a send begins whether or not its receive has been reached, and is over when all is delivered. The
-/// k-th collective of a process group is the k-th of each of its ranks; a rank's part begins when the rank reaches it, and
-/// is over when all it sends and receives in it is delivered. The trace is a job; each of its collectives is one within it.
+/// A node begins when all its dependencies have ended. Sends and receives with the same pair of ranks and tag
+/// match in the order of their files. A send begins even if its receive has not been reached, and ends when
+/// all bytes are delivered. The k-th collective of a process group matches the k-th one of each of its ranks.
+/// A rank's part of a collective begins when the rank reaches it, and ends when all its messages in both
+/// directions are delivered. The trace is a job; each of its collectives is a job within it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chakra {
-    /// The folder of the trace, or the beginning PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to the
+    /// Folder of the trace, or the prefix PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to the
     /// scenario.
     pub trace: String,
-    /// A JSON file of the process groups the trace names, as ASTRA-sim has them: `{"name": [ranks], ...}`. Default: those that the
-    /// trace lists itself, as PyTorch's do. A collective without a name is one of all ranks, and so is one of group "0" that
-    /// nobody lists.
+    /// JSON file of the process groups that the trace names, as in ASTRA-sim: `{"name": [ranks], ...}`.
+    /// Default: the groups that the trace itself lists, as traces of PyTorch do. A collective without a group
+    /// name is one of all ranks, and so is one of group "0" if no list has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_groups: Option<String>,
-    /// Sizes of the dimensions of ranks, that of neighbours first, for collectives that the trace narrows by `involved_dim`; their
-    /// product is the number of ranks.
+    /// Sizes of the dimensions of ranks, innermost first, for collectives that the trace restricts with
+    /// `involved_dim`. Their product is the number of ranks. Default: none, and such collectives are an
+    /// error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dims: Vec<u32>,
-    /// The host of each rank. Default: rank r is on host r.
+    /// Host of each rank. Default: rank r is on host r.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<u32>,
-    /// How collectives are done.
+    /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,
-    /// Operations a rank computes in a second, in units of 10^12, for computations of which the trace gives operations
-    /// and no duration. Default: they take no time.
+    /// Computing rate of a rank, 10^12 operations per second. It applies to computations for which the trace
+    /// states operations but no duration. Default: they take no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_tflops: Option<f64>,
 }

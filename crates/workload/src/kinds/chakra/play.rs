@@ -1,4 +1,4 @@
-//! From the nodes of all ranks to messages and computations.
+//! Conversion of the nodes of all ranks to messages and computations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,20 +17,20 @@ use crate::graph::JobId;
 use crate::kinds::ranks::{Half, Pairing, cycle};
 use crate::sink::Sink;
 
-/// A place in a trace.
+/// A record of a rank's trace, for error messages.
 #[derive(Clone, Copy)]
 struct Place {
     rank: usize,
     record: u64,
 }
 
-/// A node once it is part of the graph.
+/// A node that is part of the graph.
 struct Placed {
     id: u64,
     record: u64,
-    /// What waits for those it depends on.
+    /// Task that waits for the node's dependencies.
     begin: Draft,
-    /// What those that depend on it wait for.
+    /// Task that the node's dependents wait for.
     end: Draft,
     deps: Vec<u64>,
 }
@@ -38,7 +38,7 @@ struct Placed {
 /// A rank's part of a collective.
 struct Call {
     place: Place,
-    /// That of its node.
+    /// Name of the node.
     name: String,
     operation: ChakraOperation,
     bytes: u64,
@@ -47,7 +47,7 @@ struct Call {
     end: Draft,
 }
 
-/// What is known of a trace while its ranks are read one after another.
+/// State of the conversion, which reads the ranks of a trace one after another.
 struct Play<'a, 's> {
     config: &'a Chakra,
     out: &'a mut Sink<'s>,
@@ -56,14 +56,14 @@ struct Play<'a, 's> {
     job: JobId,
     pairing: Pairing<Place>,
     groups: Groups,
-    /// By process group and rank, in the order of the files.
+    /// Collectives by process group and rank, in the order of the files.
     calls: BTreeMap<Group, BTreeMap<u32, Vec<Call>>>,
-    /// Those of the rank that is read: its groups may be further on in its file.
+    /// Collectives of the rank that is being read. Their groups may be declared later in its file.
     of_rank: Vec<(ChakraAmong, Call)>,
-    /// Attributes that say something that is not read, and calls of the host that stand beside the communication itself.
+    /// Unknown attributes, and the number of host calls that accompany the real communication.
     unknown: BTreeSet<String>,
     host_calls: u64,
-    /// Computations of which the trace gives operations and no duration.
+    /// Number of computations for which the trace states operations but no duration.
     untimed: u64,
 }
 
@@ -119,7 +119,7 @@ impl Play<'_, '_> {
         Err(FileError::whole(file, format!("record {}: {what}", place.record)).into())
     }
 
-    /// Reads a rank's file, and forgets its nodes when their dependencies are in the graph.
+    /// Reads a rank's file. Drops its nodes once their dependencies are in the graph.
     fn rank(&mut self, rank: usize) -> Result<(), WorkloadError> {
         let (name, path) = &self.files[rank];
         let file =
@@ -200,7 +200,7 @@ impl Play<'_, '_> {
             ChakraAct::Send { to, bytes, tag, connection } => {
                 self.check_peer(place, "comm_dst", to)?;
                 let pair = (self.hosts[rank], self.hosts[to as usize]);
-                // A message has a byte at least.
+                // The smallest message has one byte.
                 let size = Bytes::new(bytes.max(1));
                 let stream = connection.unwrap_or(Stream::Shared(0));
                 let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job));
@@ -232,11 +232,11 @@ impl Play<'_, '_> {
         self.out.compute(self.hosts[rank], duration, self.job)
     }
 
-    /// How long operations take.
+    /// Returns the duration of a number of operations.
     fn time_of(&mut self, place: Place, operations: u64) -> Result<Duration, WorkloadError> {
         self.untimed += u64::from(operations > 0);
         let Some(peak) = self.config.peak_tflops else { return Ok(Duration::ZERO) };
-        // 10^12 operations a second are one a picosecond.
+        // 10^12 operations per second are one operation per picosecond.
         let ps = operations as f64 / peak;
         if ps > 1e18 {
             return self.fail(place, format_args!("num_ops = {operations}: takes longer than a run can"));
@@ -263,7 +263,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// A receive is over when what the other rank sent is there.
+    /// Makes each receive wait for the matching message.
     fn join_receives(&mut self) -> Result<(), WorkloadError> {
         let joined = std::mem::take(&mut self.pairing).joined("comm_size");
         for (receive, message) in joined.or_else(|(place, what)| self.fail(place, what))? {
@@ -331,7 +331,7 @@ impl Play<'_, '_> {
             let job = self.out.job_within(self.job, name)?;
             return self.one_by_one((stream, job), hosts, parts);
         };
-        // ASTRA-sim counts the part each rank puts into an all-gather.
+        // ASTRA-sim counts the part that each rank contributes to an all-gather.
         let factor = if operation == Operation::AllGather { parts.len() as u64 } else { 1 };
         let plan = self.config.algorithms.plan(operation, parts.len(), bytes.saturating_mul(factor));
         if let Err((field, value, allowed)) = plan.check() {
@@ -353,7 +353,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// A gather or a scatter: a message between the first rank and each other one.
+    /// Declares a gather or a scatter: a message between the first rank and each other rank.
     fn one_by_one(
         &mut self,
         (stream, job): (u32, JobId),

@@ -33,7 +33,7 @@ fn samples() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// A trace of two ranks in a folder of its own.
+/// Writes a trace of two ranks to a folder of its own.
 fn two_ranks(name: &str, ranks: [Writer; 2]) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("pathweave-chakra-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -58,7 +58,7 @@ fn the_ring_of_eight_by_hand() {
     let graph = built(samples(), ring(), 8).unwrap().graph;
     assert_eq!((graph.messages().len(), graph.jobs().len()), (8 * 14, 1));
     assert_eq!(graph.total_bytes(), 8 * 14 * 131_072);
-    // 14 steps of 131,072 ns each, and 7 computations of 7 us: each adds up what it received.
+    // 14 steps of 131,072 ns each, and 7 computations of 7 us, each of which adds up received data.
     assert_eq!(job_ends(&graph), [Time::from_ns(14 * 131_072 + 49_000)]);
 }
 
@@ -78,7 +78,7 @@ fn a_collective_is_a_job_of_its_own() {
 
 #[test]
 fn computations_sends_and_process_groups_by_hand() {
-    // Rank 0 computes 3 us, sends 500 bytes, and both reduce 1000 bytes; rank 1 receives before.
+    // Rank 0 computes for 3 us and sends 500 bytes, and both ranks reduce 1000 bytes. Rank 1 receives first.
     let reduce = [("comm_type", 0), ("comm_size", 1000)];
     let ranks = [
         Writer::new(HEAD)
@@ -92,20 +92,20 @@ fn computations_sends_and_process_groups_by_hand() {
     ];
     let folder = two_ranks("by-hand", ranks);
     let workload = built(&folder, chakra("t"), 2).unwrap();
-    // A nanosecond a byte: 3 us, 500 ns, two steps of 500 ns.
+    // At a nanosecond per byte: 3 us, 500 ns, and two steps of 500 ns.
     assert_eq!(job_ends(&workload.graph), [Time::from_ns(4_500); 2]);
     assert!(
         workload.notes[0].contains("1 computations of the trace have operations and no duration"),
         "{workload:?}"
     );
-    // 2 Tflop/s: 4 million operations take 2 us.
+    // At 2 Tflop/s, 4 million operations take 2 us.
     let timed = built(&folder, Chakra { peak_tflops: Some(2.0), ..chakra(".") }, 2).unwrap();
     assert_eq!(*run(&timed.graph).0.iter().max().unwrap(), Time::from_ns(6_500));
     assert!(timed.notes.is_empty());
     assert!(timed.graph.computes().iter().any(|c| c.duration == pathweave_units::Duration::from_us(2)));
 }
 
-/// A trace of so many ranks that all have the same nodes.
+/// Writes a trace in which all ranks have the same nodes.
 fn alike(name: &str, ranks: usize, write: impl Fn(&mut Writer)) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("pathweave-chakra-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -124,7 +124,7 @@ fn pairs(workload: &Workload) -> Vec<(u32, u32)> {
     all
 }
 
-/// Eight ranks, 2 x 2 x 2: dimension 1 is that of ranks that are 2 apart.
+/// Eight ranks, 2 x 2 x 2. Ranks along dimension 1 are 2 apart.
 #[test]
 fn involved_dimensions_narrow_a_collective() {
     let reduce = |involved: &'static [bool]| {
@@ -148,12 +148,12 @@ fn involved_dimensions_narrow_a_collective() {
     ));
     assert!(error(dims(&[2, 3])).contains("dims = [2, 3]: expected sizes of dimensions whose product is 8"));
     assert!(error(dims(&[2, 2, 2, 1])).contains("3 dimensions, `dims` has 4"));
-    // Of all dimensions: all ranks, whatever their sizes are.
+    // If all dimensions are involved, so are all ranks, whatever the sizes.
     let all = built(&alike("all-dims", 8, reduce(&[true, true])), chakra("t"), 8).unwrap();
     assert_eq!(all.graph.jobs().len(), 1 + 1);
 }
 
-/// PyTorch numbers groups by rank: "1" of ranks 0 and 1 is another one than "1" of ranks 2 and 3.
+/// PyTorch numbers groups for each rank: "1" of ranks 0 and 1 is another group than "1" of ranks 2 and 3.
 #[test]
 fn a_trace_may_list_its_groups_itself() {
     let folder = std::env::temp_dir().join(format!("pathweave-chakra-{}-listed", std::process::id()));
@@ -184,7 +184,7 @@ fn a_trace_may_list_its_groups_itself() {
     write(true);
     let workload = built(&folder, chakra("t"), 4).unwrap();
     assert_eq!(pairs(&workload), [(0, 1), (1, 0), (1, 2), (2, 3), (3, 0), (3, 2)]);
-    // A job each for two pairs and for all, within the trace.
+    // Two pairs and the group of all have a job each, within the trace.
     let jobs = workload.graph.jobs();
     assert_eq!((jobs.len(), jobs.iter().filter(|job| job.part_of.is_some()).count()), (4, 3));
     write(false);
@@ -263,7 +263,7 @@ fn what_does_not_fit_is_named_with_its_record() {
 
 #[test]
 fn a_cycle_across_ranks_is_named_too() {
-    // Each sends only after it has received from the other.
+    // Each rank sends only after it has received from the other.
     let both = |peer, id| {
         let (to, from) = ([("comm_dst", peer), ("comm_size", 5)], [("comm_src", peer), ("comm_size", 5)]);
         Writer::new(HEAD).node(id, RECEIVE, &[], &from, 0).node(id + 1, SEND, &[id], &to, 0)

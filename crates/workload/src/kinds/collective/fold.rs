@@ -1,8 +1,9 @@
-//! Which ranks of collectives are alike.
+//! Symmetric ranks of collectives.
 //!
-//! Two kinds of exchange carry the groups to each other: every group takes the place of the one so many further on, rank for
-//! rank, or all ranks move on by so many in each group. Where the network is unchanged by it, and the algorithm tells ranks
-//! apart by no more than their order around a ring, everybody does after it what another one did before.
+//! Two kinds of permutation are tried. One moves every group onto the group a fixed number of positions
+//! further, rank for rank. The other rotates the ranks of every group by a fixed number. A permutation is a
+//! symmetry if the network is unchanged by it, and the algorithm distinguishes ranks only by their order
+//! around a ring.
 
 use pathweave_topo::{Symmetry, Topology};
 use pathweave_units::HostId;
@@ -10,24 +11,24 @@ use pathweave_units::HostId;
 use crate::collective::Plan;
 use crate::fold::{Folding, smallest_step};
 
-/// The ranks that are run: the first so many of each of the first so many groups.
+/// Ranks that are simulated: the first `ranks` ranks of each of the first `groups` groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alike {
     ranks: usize,
     pub(super) groups: usize,
-    /// How many ranks each stands for.
+    /// Number of ranks that each simulated rank represents.
     pub(super) order: usize,
 }
 
 impl Alike {
-    /// By rank of a group of so many, the one that stands for it.
+    /// Returns the representative of each rank of a group of `of` ranks.
     pub(super) fn ranks(self, of: usize) -> Vec<usize> {
         (0..of).map(|rank| rank % self.ranks).collect()
     }
 }
 
-/// The largest set of exchanges that change nothing, and what it makes alike; all groups follow this plan if they have its size.
-/// `Err`: why nothing is.
+/// Returns the largest set of symmetries and the representatives they give. All groups of the plan's size run
+/// this plan. The error is the reason why nothing is symmetric.
 pub(super) fn find(
     topology: &Topology,
     groups: &[Vec<u32>],
@@ -92,7 +93,7 @@ mod tests {
     use crate::kinds::{Placement, Traffic};
     use crate::testing::job_ends;
 
-    /// 16 hosts on four leaves.
+    /// Makes 16 hosts on four leaves.
     fn leaves() -> Arc<Topology> {
         let config: TopologyConfig = serde_json::from_value(serde_json::json!({
             "kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4
@@ -127,12 +128,12 @@ mod tests {
     fn ranks_that_are_alike_take_as_long_as_all_of_them() {
         let eight = |operation| collective(operation, Some(8));
         for (config, order) in [
-            // Two groups of two leaves: exchange the groups, and the leaves of each.
+            // Two groups of two leaves: the groups can be exchanged, and so can the leaves of each group.
             (eight(Operation::AllReduce), 4),
             (eight(Operation::AllToAll), 4),
-            // Each group has a host of each leaf.
+            // Each group has one host of each leaf.
             (Collective { placement: Placement::Strided, ..collective(Operation::AllGather, Some(4)) }, 16),
-            // Trees tell ranks apart, not groups.
+            // Trees distinguish ranks, but not groups.
             (Collective { algorithm: Some(Algorithm::DoubleBinaryTree), ..eight(Operation::AllReduce) }, 2),
             (eight(Operation::Broadcast), 2),
             (
@@ -155,7 +156,8 @@ mod tests {
             assert_eq!(times * folded.computes().len(), whole.computes().len());
             assert_eq!(times * folded.dependency_count(), whole.dependency_count());
             assert!(folded.messages().iter().all(|m| folding.representative(m.src) == m.src));
-            // Jobs of groups that others stand for are not there; the rest take as long, as all of them do.
+            // The folded graph lacks the jobs of represented groups. The other jobs take as long as in the
+            // whole graph.
             let (ends, all) = (job_ends(&folded), job_ends(&whole));
             assert_eq!(ends, all[..ends.len()], "{config:?}");
         }

@@ -1,4 +1,4 @@
-//! Collectives, each by the algorithms that libraries have for it.
+//! Collectives, each with the algorithms that libraries offer.
 
 mod fold;
 
@@ -16,56 +16,59 @@ use crate::fold::Fold;
 use crate::graph::JobId;
 use crate::sink::{Generate, Sink};
 
-/// Groups of hosts that run a collective, as NCCL and MPI do them. Each round of each group is a job, of which results
-/// give algorithm and bus bandwidth as nccl-tests define them.
+/// Groups of hosts that run a collective, as NCCL and MPI do. Each round of each group is a job. Results
+/// state its algorithm bandwidth and bus bandwidth as nccl-tests define them.
 ///
-/// A host sends a block once everything that is in it has arrived. It is through a round when all it receives is delivered
-/// and all it sends is acknowledged.
+/// A host sends a block once all its contents have arrived. A host has finished a round when all it receives
+/// is delivered and all it sends is acknowledged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collective {
-    /// What it achieves.
+    /// Operation of the collective.
     pub operation: Operation,
-    /// How it is done. Default: ring; for all-to-all direct.
+    /// Algorithm of the collective. Default: `direct` for an all-to-all, otherwise `ring`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<Algorithm>,
-    /// Its size as nccl-tests count it, see `operation`; at least a byte for each part the algorithm cuts it in.
+    /// Size as nccl-tests define it, see `operation`. At least one byte for each part into which the
+    /// algorithm divides the vector.
     pub size: Bytes,
-    /// Hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group. Default: one group of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Which hosts form a group, and with it their ranks.
+    /// Assignment of hosts to groups and ranks.
     #[serde(default)]
     pub placement: Placement,
-    /// The hosts of each group in the order of their ranks, instead of `group_size` and `placement`.
+    /// Hosts of each group in the order of their ranks. Replaces `group_size` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Vec<u32>>,
-    /// Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX board).
+    /// Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
+    /// of an HGX board).
     #[serde(default = "eight")]
     pub local_size: u32,
-    /// Double binary trees and chains send pieces of at most so many bytes (default 512 KiB: NCCL's buffer of 4 MiB has 8
-    /// steps).
+    /// Largest piece that double binary trees and chains send, bytes (default 512 KiB: NCCL's buffer of 4 MiB
+    /// has 8 steps).
     #[serde(default = "chunk")]
     pub chunk: Bytes,
-    /// Rounds, one after another: a host begins the next when its part of the last is over.
+    /// Number of rounds, one after another (default 1). A host begins the next round when its part of the
+    /// previous one has ended.
     #[serde(default = "one")]
     pub repetitions: u32,
-    /// Time each host computes in each round; part of the round's job.
+    /// Duration of a computation at each host in each round, as part of the round's job (default 0).
     #[serde(default)]
     pub compute: Duration,
-    /// When it computes.
+    /// Time of the computation within the round.
     #[serde(default)]
     pub compute_when: ComputeWhen,
 }
 
-/// When a host computes in a round.
+/// Time of a host's computation within a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComputeWhen {
-    /// After its part of the collective.
+    /// The host computes after its part of the collective.
     #[default]
     After,
-    /// While it communicates; the round is over when both are.
+    /// The host computes while it communicates. The round ends when both have ended.
     Beside,
 }
 
@@ -95,7 +98,8 @@ impl Generate for Collective {
             let counts = match known.iter().find(|(of, _)| *of == ranks) {
                 Some(&(_, counts)) => counts,
                 None => {
-                    // The first round waits for nothing, and no round waits for the last: they count as none.
+                    // The first round waits for nothing, and no round waits for the last. Neither counts
+                    // here.
                     let (counts, through) = self.plan(ranks).count()?;
                     let counts = Counts { dependencies: counts.dependencies + through, ..counts };
                     known.push((ranks, counts));
@@ -118,13 +122,13 @@ impl Generate for Collective {
     }
 }
 
-/// A group that runs the collective, for a round.
+/// A group that runs the collective, for one round.
 #[derive(Clone, Copy)]
 struct Group<'a> {
     job: JobId,
     /// Host of each rank.
     members: &'a [u32],
-    /// By rank, the one that stands for it; `None`: each for itself.
+    /// Representative of each rank; `None` if each rank represents itself only.
     alike: Option<&'a [usize]>,
 }
 
@@ -140,8 +144,8 @@ impl Collective {
         }
     }
 
-    /// The ranks to run, where not all are; the graph is told whom they stand for. All of them have so many messages and
-    /// computations.
+    /// Returns the ranks to simulate, if the workload is folded, and records the representatives in the
+    /// graph. `expected` is the number of messages and computations of all ranks.
     fn alike(
         &self,
         out: &mut Sink<'_>,
@@ -153,7 +157,8 @@ impl Collective {
         out.fold(found, groups.iter().map(Vec::len).sum(), ("operation", self.operation.name()))
     }
 
-    /// One round; `ready` are the tasks after which each rank that runs may begin (none in the first). Returns those for the next.
+    /// Declares one round. `ready` holds the task after which each simulated rank may begin; all are `None`
+    /// in the first round. Returns those tasks for the next round.
     fn round(
         &self,
         out: &mut Sink<'_>,
@@ -230,7 +235,7 @@ mod tests {
 
     #[test]
     fn rounds_follow_each_other_and_computation_hides_what_is_beside_it() {
-        // Four hosts, a nanosecond a byte: 3 steps of 1000 bytes.
+        // Four hosts at a nanosecond per byte: 3 steps of 1000 bytes.
         let all_gather = Collective {
             repetitions: 2,
             compute: Duration::from_us(2),
@@ -243,7 +248,7 @@ mod tests {
             Collective { compute: Duration::from_us(7), compute_when: ComputeWhen::Beside, ..all_gather };
         let hidden = graph(4, hidden);
         assert_eq!(job_ends(&hidden), [Time::from_us(7), Time::from_us(14)]);
-        // On an infinitely fast network only the computation is left.
+        // On an infinitely fast network, only the computation remains.
         assert_eq!(JobSpans::from_graph(&hidden).span(JobId(1)), Duration::from_us(7));
         assert_eq!(JobSpans::from_graph(&beside).span(JobId(0)), Duration::from_us(2));
     }

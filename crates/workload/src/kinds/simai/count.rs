@@ -1,4 +1,4 @@
-//! What an iteration takes, counted before anything is made.
+//! Size of the graph of all iterations, counted before the graph is made.
 
 use std::ops::Range;
 
@@ -13,21 +13,21 @@ use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
 use crate::fold::Fold;
 use crate::sink::Sink;
 
-/// What collectives take that were counted: which, among how many ranks, what they put on the graph, and the transfers that
-/// are waited for behind them. Layers repeat a few of them.
+/// Collectives that have been counted: operation, number of ranks, tasks and dependencies on the graph, and
+/// the number of transfers that later tasks wait for. Layers repeat a few of them.
 type Known = Vec<(SimAiComm, usize, Counts, u64)>;
 
-/// What has been counted of a job, for as many GPUs as are played.
+/// Counter of a job's tasks, for the GPUs that are simulated.
 pub(super) struct Counter<'a> {
     config: &'a SimAi,
     layout: &'a Layout,
-    /// How many GPUs each one that is played stands for.
+    /// Number of GPUs that each simulated GPU represents.
     order: u64,
     known: Known,
 }
 
-/// Whether all iterations take more than [`Fold::LARGE`] if every GPU does what it does itself. They may take more than a graph can
-/// have.
+/// Returns true if all iterations together exceed [`Fold::LARGE`] without folding. They may exceed the
+/// largest graph.
 pub(super) fn is_large(
     counter: &mut Counter<'_>,
     out: &Sink<'_>,
@@ -39,7 +39,7 @@ pub(super) fn is_large(
     for step in batches.iter().flat_map(|layers| both_ways(file, layers)) {
         if let Step::Start(work, _) = step
             && let Some(comm) = work.of(file).comm
-            // Before they are counted one by one.
+            // This estimate avoids counting a large collective message by message.
             && counter.messages(comm) > Fold::LARGE as f64
         {
             return Ok(true);
@@ -52,8 +52,12 @@ pub(super) fn is_large(
     Ok(counter.all(each).tasks() > Fold::LARGE)
 }
 
-/// What all iterations take where each GPU that is played stands for so many. Refuses what cannot be, or is more than a graph
-/// may have, with what to reduce.
+/// Returns the counts of all iterations, if each simulated GPU represents `order` GPUs.
+///
+/// # Errors
+///
+/// Returns an error for a collective that is impossible. If the graph would be too large, the error states
+/// which field to reduce.
 pub(super) fn check(
     mut counter: Counter<'_>,
     out: &Sink<'_>,
@@ -100,7 +104,7 @@ pub(super) fn check(
     }
 }
 
-/// Steps of a microbatch, forward and backward.
+/// Returns the steps of a microbatch, forward and then backward.
 fn both_ways<'a>(file: &'a SimAiFile, layers: &Range<usize>) -> impl Iterator<Item = Step> + use<'a> {
     order::forward(file, layers.clone()).into_iter().chain(order::backward(file, layers.clone()))
 }
@@ -110,12 +114,13 @@ fn fits(counts: Counts) -> bool {
 }
 
 impl<'a> Counter<'a> {
-    /// Nothing has been counted; every GPU does what it does itself.
+    /// Makes a counter without counts, for a workload that is not folded.
     pub(super) fn new(config: &'a SimAi, layout: &'a Layout) -> Self {
         Counter { config, layout, order: 1, known: Known::new() }
     }
 
-    /// About how many messages a collective takes in all groups that has not been counted yet; none of one that cannot be.
+    /// Returns the approximate number of messages of a collective in all groups. Returns 0 if it has been
+    /// counted already or is impossible.
     fn messages(&self, comm: SimAiComm) -> f64 {
         let ranks = self.layout.ranks(comm.over);
         if ranks < 2 || self.known.iter().any(|known| (known.0, known.1) == (comm, ranks)) {
@@ -125,31 +130,32 @@ impl<'a> Counter<'a> {
         if plan.check().is_ok() { plan.messages() * (self.layout.gpus() / ranks) as f64 } else { 0.0 }
     }
 
-    /// GPUs that are played.
+    /// Returns the number of simulated GPUs.
     fn gpus(&self) -> u64 {
         self.layout.gpus() as u64 / self.order
     }
 
-    /// All iterations, of which `each` is one. What a GPU does first waits for nothing.
+    /// Returns the counts of all iterations, given those of one. The first task of a GPU waits for nothing.
     fn all(&self, each: Counts) -> Counts {
         let mut all = each.times(u64::from(self.config.iterations));
         all.dependencies = all.dependencies.saturating_sub(self.gpus());
         all
     }
 
-    /// So many computations for each GPU, each behind what the GPU did before.
+    /// Returns the counts of `each` computations per GPU. Each computation waits for the GPU's previous task.
     fn steps(&self, each: u64) -> Counts {
         let all = each * self.gpus();
         Counts { messages: 0, computations: all, dependencies: all }
     }
 
-    /// What an iteration ends with.
+    /// Returns the counts of the task that ends an iteration at each GPU.
     fn around(&self) -> Counts {
         self.steps(1)
     }
 
-    /// A microbatch forward and backward between stages: a message for each GPU of a stage, behind what its sender did and
-    /// before what its receiver does next.
+    /// Returns the counts of a microbatch's transfers between stages, forward and backward. There is one
+    /// message per GPU of a stage; it waits for its sender's previous task, and its receiver's next task
+    /// waits for it.
     fn passes(&self) -> Counts {
         let stages = self.layout.pp as u64;
         Counts { messages: 1, computations: 1, dependencies: 3 }
@@ -168,7 +174,8 @@ impl<'a> Counter<'a> {
         if matches!(step, Step::Start(..)) {
             counts.add(made);
         }
-        // A computation waits: the next one, or the update of the weights, for which the end of the iteration waits.
+        // A computation waits for it: either the next one, or the update of the weights, for which the end of
+        // the iteration waits.
         if matches!(step, Step::Await(_) | Step::Start(_, Until::TheEnd)) {
             counts.add(self.steps(1));
             counts.dependencies += through;
@@ -176,7 +183,7 @@ impl<'a> Counter<'a> {
         Ok(counts)
     }
 
-    /// A collective in all groups of all stages; `None` where every group has one member.
+    /// Counts a collective in all groups of all stages. Returns `None` if every group has one member.
     fn collective(
         &mut self,
         out: &Sink<'_>,
@@ -188,7 +195,7 @@ impl<'a> Counter<'a> {
             return Ok(None);
         }
         let groups = self.layout.gpus() as u64 / ranks as u64;
-        // All ranks of a collective that is unchanged by rotation take alike.
+        // If a collective is unchanged by rotation, all its ranks have the same counts.
         let of = |counts: Counts| counts.times(groups).over(self.order);
         if let Some((.., counts, through)) =
             self.known.iter().find(|known| (known.0, known.1) == (comm, ranks))
@@ -200,7 +207,7 @@ impl<'a> Counter<'a> {
             let what = format!("algorithms.{field} = {value}: {allowed}");
             return Err(FileError::at(&self.config.file, layer.line, what).into());
         }
-        // Before they are counted one by one.
+        // This estimate comes before the exact count, message by message.
         out.check_count(plan.messages() * groups as f64 / self.order as f64)?;
         let (counts, through) = plan.count()?;
         self.known.push((comm, ranks, counts, through));

@@ -1,8 +1,8 @@
-//! Which ranks of a training job are alike.
+//! Symmetric ranks of a training job.
 //!
-//! Two kinds of exchange carry groups to groups: all tensor ranks of each group move on by so many, or all data-parallel
-//! replicas by so many whole expert-parallel groups. Where the network is unchanged by it, and no collective tells its
-//! ranks apart by more than their order around a ring, everybody does after it what another one did before.
+//! Two kinds of permutation are tried. One rotates all tensor ranks of each group. The other moves all
+//! data-parallel replicas by whole expert-parallel groups. A permutation is a symmetry if the network is
+//! unchanged by it, and no collective distinguishes its ranks by more than their order around a ring.
 
 use std::ops::Range;
 
@@ -15,16 +15,16 @@ use super::play::plan;
 use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::fold::{Folding, smallest_step};
 
-/// The GPUs that are played: each stands for those that are alike.
+/// GPUs that are simulated. Each represents the GPUs that are symmetric to it.
 pub(super) struct Alike {
-    /// By GPU.
+    /// Representative of each GPU.
     representative: Vec<usize>,
-    /// How many each stands for.
+    /// Number of GPUs that each simulated GPU represents.
     order: usize,
 }
 
 impl Alike {
-    /// Everybody stands for itself.
+    /// Returns the trivial case, in which each GPU represents itself only.
     pub(super) fn none(gpus: usize) -> Self {
         Alike { representative: (0..gpus).collect(), order: 1 }
     }
@@ -39,12 +39,12 @@ impl Alike {
     }
 }
 
-/// An exchange of all GPUs.
+/// A permutation of all GPUs.
 #[derive(Clone, Copy)]
 enum Move {
-    /// Each tensor rank to the one so many further on in its group.
+    /// Moves each tensor rank by this many ranks within its group.
     Tensor(usize),
-    /// Each replica to the one so many expert-parallel groups further on.
+    /// Moves each replica by this many expert-parallel groups.
     Data(usize),
 }
 
@@ -59,7 +59,8 @@ impl Move {
         tensor + tp * (data + dp * stage)
     }
 
-    /// By how many ranks the groups of a span that it carries to themselves are rotated; `None` where it reorders them.
+    /// Returns the number of ranks by which the move rotates those groups of a span that it maps to
+    /// themselves. Returns `None` if it reorders their ranks.
     fn rotates(self, layout: &Layout, span: Span) -> Option<usize> {
         match (self, span) {
             (Move::Tensor(by), Span::Tp | Span::InnerDp) => Some(by),
@@ -72,7 +73,8 @@ impl Move {
     }
 }
 
-/// The largest set of exchanges that change nothing, and what it makes alike. `Err`: why nothing is.
+/// Returns the largest set of symmetries and the representatives they give. The error is the reason why
+/// nothing is symmetric.
 pub(super) fn find(
     config: &SimAi,
     topology: &Topology,

@@ -1,9 +1,9 @@
-//! Which GPUs form which groups.
+//! Layout of groups over GPUs.
 
 use crate::files::Span;
 
-/// GPU = tensor rank + TP x (data rank + DP x stage). Where data-parallel ranks are neighbours, `tp` counts these and `dp` the
-/// tensor ranks.
+/// Sizes of groups. GPU = tensor rank + TP x (data rank + DP x stage). If data-parallel ranks are adjacent,
+/// `tp` is the number of data-parallel ranks and `dp` that of tensor ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kinds) struct Layout {
     pub(in crate::kinds) tp: usize,
@@ -16,12 +16,12 @@ impl Layout {
     pub(in crate::kinds) fn gpus(&self) -> usize {
         self.tp * self.dp * self.pp
     }
-    /// GPUs of a stage.
+    /// Returns the GPUs of a stage.
     pub(in crate::kinds) fn stage(&self, stage: usize) -> std::ops::Range<usize> {
         let each = self.tp * self.dp;
         stage * each..(stage + 1) * each
     }
-    /// Ranks of a group.
+    /// Returns the number of ranks in a group.
     pub(in crate::kinds) fn ranks(&self, span: Span) -> usize {
         match span {
             Span::Tp | Span::InnerDp => self.tp,
@@ -31,11 +31,11 @@ impl Layout {
             Span::AllTp | Span::AllDp => self.tp * self.dp,
         }
     }
-    /// The groups of a stage.
+    /// Returns the groups of a stage.
     pub(in crate::kinds) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
         let Layout { tp, ep, dp, .. } = *self;
         let gpu = |t: usize, d: usize| t + tp * (d + dp * stage);
-        // Data ranks of each group, for each tensor rank.
+        // Data ranks of each group. These groups exist for each tensor rank.
         let data: Vec<Vec<usize>> = match span {
             Span::AllTp | Span::AllDp => return vec![self.stage(stage).collect()],
             Span::Tp | Span::InnerDp => {

@@ -1,4 +1,4 @@
-//! Workload files of SimAI.
+//! Workload files of SimAI as a workload.
 
 mod count;
 mod fold;
@@ -20,52 +20,56 @@ use crate::sink::{Generate, NamedFile, Sink};
 pub(super) use self::layout::Layout;
 pub use self::shipped::{BuiltinSimAi, builtin_simai};
 
-/// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-, expert- and
-/// data-parallel groups. Each iteration is a job.
+/// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-,
+/// expert- and data-parallel groups. Each iteration is a job.
 ///
-/// The policy of the file says in which order every GPU goes through the layers, and what waits for which collective, as in
-/// ASTRA-sim. Collectives of weight gradients go on beside what follows, and the iteration is over when they are.
-/// GPU = tensor rank + TP x (data rank + DP x stage); an expert-parallel group is EP data ranks in a row. With stages, a
-/// microbatch (it begins with a layer "embedding_layer") begins at a stage once the one before has passed on its
-/// activations, and goes backward once the one behind has passed on its gradients.
+/// The policy of the file determines the order in which every GPU processes the layers, and which steps wait
+/// for which collective, as in ASTRA-sim. Collectives of weight gradients overlap later steps. The iteration
+/// ends when all of them have ended.
+///
+/// GPU = tensor rank + TP x (data rank + DP x stage); an expert-parallel group consists of EP consecutive
+/// data ranks. A microbatch begins with a layer "embedding_layer". With several stages, a microbatch begins
+/// at a stage once the previous stage has sent its activations, and goes backward once the next stage has
+/// sent its gradients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimAi {
-    /// The workload file, relative to the scenario, or the name of one that comes with the program: "moe-9216gpu".
+    /// Workload file, relative to the scenario, or the name of a built-in one: "moe-9216gpu".
     pub file: String,
-    /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: as many as
-    /// the file names, or else all hosts.
+    /// Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default:
+    /// the number in the file, otherwise all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
-    /// GPUs of a tensor-parallel or model-parallel group. Default: that of the file. The sizes of collectives are those of the
-    /// file whatever the groups are.
+    /// Number of GPUs in a tensor-parallel or model-parallel group. Default: the number in the file. The
+    /// sizes of collectives are those of the file, whatever the groups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tp: Option<u32>,
-    /// GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file, or else 1.
+    /// Number of GPUs in an expert-parallel group; it must divide the number of replicas. Default: the number
+    /// in the file, otherwise 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ep: Option<u32>,
-    /// Stages of the pipeline. Default: that of the file, or else 1.
+    /// Number of pipeline stages. Default: the number in the file, otherwise 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pp: Option<u32>,
-    /// Microbatches to run, at most those of the file. Default: all.
+    /// Number of microbatches, at most that of the file. Default: all of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatches: Option<u32>,
-    /// The host of each GPU. Default: GPU g is on host g.
+    /// Host of each GPU. Default: GPU g is on host g.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<u32>,
-    /// How collectives are done.
+    /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,
-    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to communication
-    /// stays, that to latency does not.
+    /// Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+    /// computation to communication stays the same; the ratio to latency does not.
     #[serde(default = "whole")]
     pub scale: f64,
-    /// Iterations, one after another.
+    /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub iterations: u32,
 }
 
-/// What ranks that may be fewer need.
+/// Remedy for a workload whose number of GPUs can be reduced.
 const FEWER_GPUS: &str = "expected a `topology` with as many hosts, or fewer `gpus`";
 
 fn one() -> u32 {
@@ -95,7 +99,7 @@ impl Generate for SimAi {
     }
 }
 
-/// Plays what `file` makes of the layout, of a workload that says all of `config` itself: its groups and GPUs.
+/// Declares the workload that `file` returns for the layout. `config` must state all groups and GPUs itself.
 pub(super) fn play_file(
     config: &SimAi,
     out: &mut Sink<'_>,
@@ -123,7 +127,7 @@ impl SimAi {
         play::play(self, out, file, layout, &hosts, &batches)
     }
 
-    /// The members of each group.
+    /// Returns the sizes of the groups.
     fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
         for (field, value) in [("tp", self.tp), ("ep", self.ep), ("pp", self.pp), ("gpus", self.gpus)] {
             if value == Some(0) {
@@ -158,7 +162,7 @@ impl SimAi {
         Ok(Layout { tp: tp as usize, ep: ep as usize, dp: dp as usize, pp: pp as usize })
     }
 
-    /// GPUs of a model-parallel group.
+    /// Returns the number of GPUs in a model-parallel group.
     fn model_parallel(&self, out: &Sink<'_>, file: &SimAiFile, gpus: u32) -> Result<u32, WorkloadError> {
         let fixed = match file.policy.groups() {
             Groups::Data => 1,
@@ -182,7 +186,7 @@ impl SimAi {
         }
     }
 
-    /// The layers before the microbatches, and those of each microbatch.
+    /// Returns the layers before the first microbatch, and then those of each microbatch.
     fn batches(
         &self,
         out: &Sink<'_>,
@@ -192,7 +196,7 @@ impl SimAi {
         let mut starts: Vec<usize> =
             (0..file.layers.len()).filter(|&i| file.layers[i].name == "embedding_layer").collect();
         let found = starts.len();
-        // Older files say nothing of microbatches.
+        // Older files do not mark microbatches.
         if found == 0 || file.ga.is_some_and(|ga| found != ga as usize) {
             if layout.pp > 1 || self.microbatches.is_some() {
                 let ga = file.ga.map_or(String::new(), |ga| format!(" where ga = {ga}"));

@@ -1,4 +1,4 @@
-//! Order of the work of a microbatch, as ASTRA-sim 1.0 has it for each policy.
+//! Order of the work of a microbatch, as ASTRA-sim 1.0 defines it for each policy.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::files::{EmbeddingGradients, Policy, SimAiFile, SimAiPhase};
 pub(super) enum Step {
     /// The computation of a phase.
     Compute(Work),
-    /// The collective of a phase starts; what each GPU does next does not wait for it.
+    /// Start of the collective of a phase. The next step of each GPU does not wait for it.
     Start(Work, Until),
-    /// The next step of each GPU waits for the collective of a phase.
+    /// Makes the next step of each GPU wait for the collective of a phase.
     Await(Work),
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Work {
     pub(super) phase: Phase,
 }
 
-/// The phases of a layer.
+/// Phases of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Forward,
@@ -30,12 +30,12 @@ pub(super) enum Phase {
     WeightGrad,
 }
 
-/// The end of what may go on beside a collective.
+/// Point up to which a collective may overlap other steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// A step [`Step::Await`].
+    /// The matching [`Step::Await`].
     Awaited,
-    /// The iteration's.
+    /// The end of the iteration.
     TheEnd,
 }
 
@@ -50,7 +50,7 @@ impl Work {
     }
 }
 
-/// Steps under way.
+/// Builder of a list of steps.
 struct Steps<'a> {
     file: &'a SimAiFile,
     steps: Vec<Step>,
@@ -61,7 +61,7 @@ impl Steps<'_> {
         self.steps.push(Step::Compute(Work { layer, phase }));
     }
 
-    /// The collective of a phase, if it has one.
+    /// Starts the collective of a phase, if it has one.
     fn start(&mut self, layer: usize, phase: Phase, until: Until) {
         let work = Work { layer, phase };
         if work.of(self.file).comm.is_some() {
@@ -69,7 +69,7 @@ impl Steps<'_> {
         }
     }
 
-    /// A collective that has been started with [`Until::Awaited`].
+    /// Awaits a collective that was started with [`Until::Awaited`].
     fn join(&mut self, layer: usize, phase: Phase) {
         let work = Work { layer, phase };
         if self.steps.contains(&Step::Start(work, Until::Awaited)) {
@@ -77,13 +77,13 @@ impl Steps<'_> {
         }
     }
 
-    /// A computation, and a collective that is waited for.
+    /// Adds a computation, and its collective with a wait for it.
     fn whole(&mut self, layer: usize, phase: Phase) {
         self.compute(layer, phase);
         self.exchange(layer, phase);
     }
 
-    /// The collective of a phase, if it has one, which is waited for at once.
+    /// Starts the collective of a phase and waits for it at once, if it has one.
     fn exchange(&mut self, layer: usize, phase: Phase) {
         let work = Work { layer, phase };
         if work.of(self.file).comm.is_some() {
@@ -97,7 +97,7 @@ impl Steps<'_> {
     }
 }
 
-/// Forward through these layers.
+/// Returns the steps of the forward pass through these layers.
 pub(super) fn forward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
     let mut out = Steps { file, steps: Vec::new() };
     for layer in layers {
@@ -117,7 +117,7 @@ pub(super) fn forward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
     out.steps
 }
 
-/// Backward through these layers.
+/// Returns the steps of the backward pass through these layers.
 pub(super) fn backward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
     let mut out = Steps { file, steps: Vec::new() };
     for layer in layers.rev() {

@@ -1,4 +1,4 @@
-//! From layers to messages and computations.
+//! Conversion of layers to messages and computations.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::Sink;
 
-/// Label of connections between stages; those of collectives have the number of their span.
+/// Label of connections between stages. Connections of collectives have the number of their span.
 const STAGES: u32 = 4;
 
-/// An iteration under way.
+/// State of the conversion of one iteration.
 struct Play<'a, 's> {
     config: &'a SimAi,
     out: &'a mut Sink<'s>,
@@ -29,9 +29,9 @@ struct Play<'a, 's> {
     hosts: &'a [u32],
     alike: &'a Alike,
     job: JobId,
-    /// What each GPU did last; nothing in the beginning.
+    /// Last task of each GPU; `None` at the begin.
     last: Vec<Option<Draft>>,
-    /// Collectives of weight gradients that each GPU has under way.
+    /// Overlapping work of each GPU that the end of the iteration waits for.
     beside: Vec<Vec<Draft>>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn play(
     Ok(())
 }
 
-/// The GPUs to play. Where not all are, the graph is told whom they stand for.
+/// Returns the GPUs to simulate, and records the representatives in the graph if it is folded.
 fn alike(
     config: &SimAi,
     out: &mut Sink<'_>,
@@ -160,7 +160,8 @@ impl Play<'_, '_> {
         self.out.doing(activity, &self.file.layers[work.layer].name);
     }
 
-    /// Work beside the rest until the end of the iteration: a collective, and the update of weights behind it.
+    /// Adds work that overlaps the rest until the end of the iteration: a collective, and the update of
+    /// weights after it.
     fn beside(&mut self, work: Work, all: Vec<(usize, Through)>) -> Result<(), WorkloadError> {
         let layer = &self.file.layers[work.layer];
         self.out.doing("update", &layer.name);
@@ -173,12 +174,13 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// Those GPUs of a range that do what they do themselves.
+    /// Returns the simulated GPUs of a range.
     fn played(&self, gpus: Range<usize>) -> Vec<usize> {
         gpus.filter(|&gpu| self.alike.is_played(gpu)).collect()
     }
 
-    /// A collective in every group of a stage, from what its GPUs did last. Returns what each GPU sends and receives.
+    /// Declares a collective in every group of a stage. It starts after the last tasks of its GPUs. Returns
+    /// the messages that each GPU sends and receives.
     fn collective(
         &mut self,
         layer: &str,
@@ -215,7 +217,8 @@ impl Play<'_, '_> {
         Ok(all)
     }
 
-    /// Every GPU of a stage passes what it has to its counterpart in another, which goes on after it.
+    /// Declares a message from every GPU of a stage to its counterpart in another stage. The counterpart
+    /// continues after it.
     fn pass(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
         let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
         self.out.doing_among(Parallelism::Pipeline, "send", format_args!("stage {from} to {to}"));
@@ -236,7 +239,7 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    /// What a GPU does next.
+    /// Adds a computation after the GPU's last task.
     fn compute(&mut self, gpu: usize, duration: Duration) -> Result<Draft, WorkloadError> {
         let task = self.task(gpu, duration)?;
         if let Some(before) = self.last[gpu].replace(task) {

@@ -1,15 +1,15 @@
-//! Workload files that come with the program, so that a scenario needs no file beside it.
+//! Workload files built into the program, so that a scenario needs no separate file.
 
 use pathweave_units::nearest;
 
 use crate::error::FileError;
 
-/// A workload file of SimAI that comes with the program.
+/// A workload file of SimAI built into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinSimAi {
-    /// Its name in scenario files.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it describes.
+    /// Description for users.
     pub help: &'static str,
     pub(super) text: &'static str,
 }
@@ -20,17 +20,17 @@ const BUILTIN: &[BuiltinSimAi] = &[BuiltinSimAi {
     text: include_str!("../../../moe-9216gpu.txt"),
 }];
 
-/// The workload files that come with the program.
+/// Returns the built-in workload files.
 pub fn builtin_simai() -> &'static [BuiltinSimAi] {
     BUILTIN
 }
 
-/// Whether `file` is a name rather than a path.
+/// Returns true if `file` is a name rather than a path.
 pub(super) fn is_name(file: &str) -> bool {
     !file.contains(['.', '/', '\\'])
 }
 
-/// The text of the one of this name.
+/// Returns the text of the built-in file with this name.
 pub(super) fn text(name: &str) -> Result<&'static str, FileError> {
     if let Some(found) = BUILTIN.iter().find(|builtin| builtin.name == name) {
         return Ok(found.text);

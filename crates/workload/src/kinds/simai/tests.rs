@@ -34,7 +34,7 @@ fn samples() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The graph of a file with this text.
+/// Builds the graph of a file with this text.
 fn of_text(
     name: &str,
     text: &str,
@@ -49,7 +49,8 @@ fn of_text(
 
 #[test]
 fn the_small_file_by_hand() {
-    // Twice 556 us and a ring all-reduce of 14 steps; backward four phases of 1 ns. A nanosecond a byte.
+    // Twice 556 us and a ring all-reduce of 14 steps; backward has four phases of 1 ns. A byte takes a
+    // nanosecond.
     let graph = built(samples(), simai("tests/data/simai/micro-allreduce-8gpu.txt"), 8).unwrap();
     let steps = 14 * ((1 << 24) / 8 + (1 << 26) / 8);
     assert_eq!(job_ends(&graph), [Time::from_ns(2 * 556_000 + steps + 4)]);
@@ -67,15 +68,16 @@ embedding_layer -1 10000 NONE 0 20000 NONE 0 5000 NONE 0 0
 
 #[test]
 fn stages_and_microbatches_by_hand() {
-    // Forward: stage 0 at 0-10, 10-20; stage 1 at 11-21, 21-31. Backward 25 us each: stage 1 at 31-56, 56-81; stage 0
-    // at 57-82, 82-107. Then the replicas of each stage reduce 4000 bytes in 4 us and update in 0.5 us.
+    // Forward: stage 0 at 0-10 and 10-20; stage 1 at 11-21 and 21-31. Backward takes 25 us each: stage 1 at
+    // 31-56 and 56-81; stage 0 at 57-82 and 82-107. Then the replicas of each stage reduce 4000 bytes in 4 us
+    // and update in 0.5 us.
     let graph = of_text("stages", STAGES, |c| c, 4).unwrap();
     assert_eq!(job_ends(&graph), [Time::from_ns(107_000 + 4_000 + 500)]);
-    // Two stages of 2 GPUs: 2 x 2 messages each way, and 2 rings of 2.
+    // Two stages of 2 GPUs: 2 x 2 messages in each direction, and 2 rings of 2.
     assert_eq!(graph.messages().len(), 8 + 2 * 4);
-    // One microbatch, and an iteration behind the other.
+    // One microbatch, and two iterations.
     let short = of_text("short", STAGES, |c| SimAi { microbatches: Some(1), iterations: 2, ..c }, 4).unwrap();
-    // 10 + 1 + 10 + 25 + 1 + 25 + 4.5; stage 1 is through 26 us earlier and goes on.
+    // 10 + 1 + 10 + 25 + 1 + 25 + 4.5 us. Stage 1 finishes 26 us earlier and continues.
     assert_eq!(job_ends(&short)[0], Time::from_ns(76_500));
     let half = of_text("half", STAGES, |c| SimAi { scale: 0.5, ..c }, 4).unwrap();
     assert_eq!(job_ends(&half), [Time::from_ns(111_500 / 2)]);
@@ -85,7 +87,7 @@ fn stages_and_microbatches_by_hand() {
 fn weight_gradients_go_on_beside_the_rest() {
     let text = "HYBRID_TRANSFORMER model_parallel_NPU_group: 1 ep: 1 pp: 1 all_gpus: 2\n2\n\
                 a -1 0 NONE 0 7000 NONE 0 0 NONE 0 0\nb -1 0 NONE 0 0 NONE 0 1000 ALLREDUCE 6000 0\n";
-    // Known at 1 us and reduced at 7 us, while layer a computes from 1 to 8 us.
+    // The gradients are known at 1 us and reduced at 7 us, while layer a computes from 1 to 8 us.
     assert_eq!(job_ends(&of_text("beside", text, |c| c, 2).unwrap()), [Time::from_us(8)]);
 }
 
@@ -103,14 +105,14 @@ fn the_mixture_of_experts_on_few_gpus() {
     let jobs = job_ends(&graph);
     assert_eq!((jobs.len(), graph.hosts()), (1, 32));
     assert!(jobs[0] > Time::ZERO);
-    // Everybody sends: tensor-parallel in pairs, experts among data ranks, stages to each other.
+    // All kinds of messages occur: tensor-parallel in pairs, experts among data ranks, and between stages.
     let sends = |a: u32, b: u32| graph.messages().iter().any(|m| (m.src.0, m.dst.0) == (a, b));
     assert!(sends(0, 1) && sends(0, 2) && sends(0, 6) && sends(0, 16) && sends(16, 0));
     assert!(!sends(0, 3) && !sends(0, 17));
 
     let error = |config: SimAi, hosts| built(samples(), config, hosts).unwrap_err();
     let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
-    // The same comes with the program, by name.
+    // The built-in file of this name is the same.
     let named = built(samples(), SimAi { file: "moe-9216gpu".to_owned(), ..config.clone() }, 32).unwrap();
     assert_eq!(named.messages(), graph.messages());
     let unknown = error(SimAi { file: "moe-9216".to_owned(), ..config.clone() }, 32);
@@ -168,7 +170,8 @@ fn what_it_takes_is_known_before_it_is_made() {
     }
 }
 
-/// A line of a layer: computations, and collectives behind them, of forward pass, input gradients and weight gradients.
+/// A line of a layer has computations, each followed by a collective, for forward pass, input gradients and
+/// weight gradients.
 const DATA: &str = "DATA\n2\n\
     a -1 1000 NONE 0 2000 NONE 0 4000 ALLREDUCE 8000 10\n\
     b -1 1000 ALLGATHER 500 3000 NONE 0 5000 ALLREDUCE 6000 20\n";
@@ -187,21 +190,23 @@ const MICRO: &str = "MICRO\n2\n\
     x -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 4000 5\n\
     x -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8000 5\n";
 
-/// Two GPUs, a byte a nanosecond, by hand.
+/// Two GPUs at a nanosecond per byte, computed by hand.
 #[test]
 fn every_policy_has_the_order_of_astra_sim() {
     let end = |name: &str, text: &str| job_ends(&of_text(name, text, |c| c, 2).unwrap());
-    // Forward 2 us; b's weights 2-7, reduced 7-13 beside b's input 7-10 and a's weights 10-14; a's reduced 14-22, updated in 10 ns.
+    // Forward takes 2 us. b's weights take 2-7 and are reduced 7-13, in parallel with b's input 7-10 and a's
+    // weights 10-14. a's are reduced 14-22 and updated in 10 ns.
     assert_eq!(end("data", DATA), [Time::from_ns(22_010)]);
-    // Forward 1 + 2 us twice; b's input 6-8, reduced 8-14 beside its weights 8-11; a's input 14-16, of which nobody needs gradients,
-    // and weights 16-19.
+    // Forward takes 1 + 2 us twice. b's input takes 6-8 and is reduced 8-14, in parallel with its weights
+    // 8-11. a's input takes 14-16, without a reduction of its gradients, and a's weights 16-19.
     assert_eq!(end("model", MODEL), [Time::from_ns(19_000)]);
     assert_eq!(end("served", &MODEL.replace("MODEL", "DISTRIBUTED_INFERENCE")), [Time::from_ns(6_000)]);
-    // The embeddings are exchanged 1-9 us beside the bottom layer, and their gradients 18-26 beside the bottom layer's.
+    // The embeddings are exchanged 1-9 us, in parallel with the bottom layer. Their gradients are exchanged
+    // 18-26, in parallel with those of the bottom layer.
     assert_eq!(end("dlrm", DLRM), [Time::from_ns(26_000)]);
     let enhanced = DLRM.replace("DLRM\t1", "DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1");
     assert_eq!(end("enhanced", &enhanced), [Time::from_ns(26_000)]);
-    // Forward 5 us, the first two layers once more 4 us, and three times 30 ns.
+    // Forward takes 5 us, the repeated first two layers 4 us, and the rest three times 30 ns.
     assert_eq!(end("again", AGAIN), [Time::from_ns(9_090)]);
     assert_eq!(end("micro", MICRO), [Time::from_ns(12_000)]);
 }
@@ -225,7 +230,7 @@ fn groups_follow_from_the_policy_and_the_scenario() {
     let mut both = [neighbours, apart].concat();
     both.sort_unstable();
     assert_eq!(pairs(&own("HYBRID_DATA_MODEL"), Some(2)).unwrap(), both);
-    // A ring among all.
+    // One ring among all GPUs.
     let ring = [(0, 1), (1, 2), (2, 3), (3, 0)];
     assert_eq!(pairs(&own("DATA"), None).unwrap(), ring);
     let missing = pairs(&own("HYBRID_MODEL_DATA"), None).unwrap_err();
@@ -236,7 +241,7 @@ fn groups_follow_from_the_policy_and_the_scenario() {
     assert!(stages.contains("pp = 2: expected 1: the file is DATA"), "{stages}");
 }
 
-/// Files of AICB before 2024 name the tensor-parallel group alone.
+/// Files of AICB before 2024 name only the tensor-parallel group.
 #[test]
 fn what_the_first_line_leaves_out_is_one_or_of_the_scenario() {
     let text = STAGES.replace(" ep: 1 pp: 2 ga: 2 all_gpus: 4", " checkpoints: 0 checkpoint_initiates: 0");
@@ -244,7 +249,7 @@ fn what_the_first_line_leaves_out_is_one_or_of_the_scenario() {
     let [short, long] = [(&text, "left-out"), (&STAGES.to_owned(), "said")]
         .map(|(text, name)| of_text(name, text, set, 4).unwrap());
     assert_eq!(short.messages(), long.messages());
-    // Without stages the whole topology is one of data-parallel replicas.
+    // Without stages, all hosts of the topology are data-parallel replicas.
     assert_eq!(of_text("all", &text.replace(" pp_comm 1000", ""), |c| c, 6).unwrap().hosts(), 6);
     let alone = text.replace("model_parallel_NPU_group: 1 ", "");
     let error = of_text("no-tp", &alone, |c| c, 4).unwrap_err();
@@ -268,13 +273,14 @@ fn all_policies_are_counted_before_they_are_made() {
         let made =
             (graph.messages().len() as u64, graph.computes().len() as u64, graph.dependency_count() as u64);
         assert_eq!((counts.messages, counts.computations), (made.0, made.1), "{name}");
-        // What begins with a collective waits for less than is reserved.
+        // A file that begins with a collective has fewer dependencies than reserved.
         let spare = if name == "micro" { 4 * 4 } else { 0 };
         assert_eq!(counts.dependencies, made.2 + spare, "{name}");
     }
 }
 
-/// One of its collectives has more messages than a graph may, which says that ranks are to be left out, not that it cannot be run.
+/// One of its collectives has more messages than a graph may have. That means that the job must be folded,
+/// not that it is impossible.
 #[test]
 fn a_job_that_no_graph_can_have_whole_is_large() {
     let config = SimAi {
@@ -312,7 +318,8 @@ fn too_much_is_refused_at_once_with_what_to_reduce() {
     assert!(error.contains("gpus = 9216: expected fewer, or fewer iterations: "), "{error}");
 }
 
-/// Ranks of 32 GPUs on leaves of 8: pairs of tensor ranks, and replicas on the two leaves of a stage, are alike.
+/// 32 GPUs on leaves of 8. Pairs of tensor ranks are symmetric, and so are replicas on the two leaves of a
+/// stage.
 #[test]
 fn ranks_that_are_alike_take_as_long_as_all_of_them() {
     let topology: pathweave_topo::TopologyConfig = serde_json::from_value(serde_json::json!({
@@ -341,7 +348,7 @@ fn ranks_that_are_alike_take_as_long_as_all_of_them() {
     );
     let graph = folded.graph;
     let folding = graph.folding().expect("ranks are alike");
-    // Leaves have two of the four expert-parallel groups of a stage each.
+    // Each leaf has two of the four expert-parallel groups of a stage.
     assert_eq!((folding.order(), folding.symmetries().len()), (4, 2));
     let hosts =
         [0, 1, 4, 8, 12, 15, 16, 31].map(|host| folding.representative(pathweave_units::HostId(host)).0);
@@ -350,12 +357,12 @@ fn ranks_that_are_alike_take_as_long_as_all_of_them() {
     assert_eq!(4 * graph.messages().len(), whole.messages().len());
     assert_eq!(4 * graph.computes().len(), whole.computes().len());
     assert_eq!(4 * graph.dependency_count(), whole.dependency_count());
-    // To within the byte by which parts of a vector differ.
+    // The times agree to within the byte by which parts of a vector differ.
     let (ends, of_all) = (job_ends(&graph)[0], job_ends(&whole)[0]);
     assert!(ends.as_ps().abs_diff(of_all.as_ps()) < of_all.as_ps() / 1_000, "{ends} {of_all}");
     assert_eq!(JobSpans::from_graph(&graph), JobSpans::from_graph(&whole));
 
-    // Trees tell tensor ranks apart, and hosts in an order of their own everybody.
+    // Trees distinguish tensor ranks. Hosts in an irregular order distinguish all ranks.
     let algorithms = Algorithms { all_reduce: crate::Algorithm::DoubleBinaryTree, ..Algorithms::default() };
     let trees = SimAi { algorithms, ..config.clone() };
     let graph = of(&trees, crate::Fold::Always(topology.clone())).unwrap().graph;

@@ -1,33 +1,35 @@
-//! Gradients in buckets, so that each all-reduce is large enough to be efficient and early enough to overlap.
+//! Gradients in buckets. A bucket makes each all-reduce large enough to be efficient, and early enough to
+//! overlap.
 
 use super::models::Layer;
 
 /// Gradients that are reduced together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// Size of its gradients.
+    /// Size of the gradients, bytes.
     pub(super) bytes: u64,
-    /// Work of the backward pass until the last of them is known, as forward counts it.
+    /// Work of the backward pass until the last of the gradients is known, in the unit of [`Layer::macs`].
     pub(super) macs: u64,
 }
 
-/// How gradients are bucketed.
+/// Rules by which gradients are put into buckets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucketing {
     pub(super) bytes_per_parameter: u64,
-    /// Size from which the first bucket is full.
+    /// Size from which the first bucket is full, bytes.
     pub(super) first_bytes: u64,
-    /// Size from which any other is.
+    /// Size from which every other bucket is full, bytes.
     pub(super) cap_bytes: u64,
 }
 
 impl Bucketing {
-    /// Fills buckets in the order in which the backward pass finds gradients, the reverse of the forward pass.
+    /// Fills buckets in the order in which the backward pass computes gradients, which is the reverse of the
+    /// forward pass.
     ///
-    /// The order is that of PyTorch's DistributedDataParallel (Li et al., "PyTorch distributed: experiences on
-    /// accelerating data parallel training", VLDB 2020, section 3.2), the limits are those its reducer applies once it
-    /// has seen one iteration: whole tensors go to a bucket until it holds its limit *or more*. So a tensor larger
-    /// than the limit makes a bucket larger than it.
+    /// The order is that of PyTorch's DistributedDataParallel (Li et al., "PyTorch distributed: experiences
+    /// on accelerating data parallel training", VLDB 2020, section 3.2). The limits are those that its
+    /// reducer applies after the first iteration: whole tensors go to a bucket until it holds its limit *or
+    /// more*. So a tensor larger than the limit makes a bucket larger than the limit.
     pub(super) fn fill(&self, layers: &[Layer]) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut open = Bucket { bytes: 0, macs: 0 };
@@ -65,8 +67,8 @@ mod tests {
     fn a_tiny_network_by_hand() {
         let layers = [layer(&[7, 1], 70), layer(&[30, 2], 100), layer(&[10], 40), layer(&[20, 5], 30)];
         let bucketing = Bucketing { bytes_per_parameter: 2, first_bytes: 40, cap_bytes: 60 };
-        // Sizes in reverse: 10 40 | 20 4 60 | 2 14. The first bucket needs both tensors of the last layer. The second
-        // holds 24 bytes and is not full before the third layer from the end adds 60.
+        // Sizes in reverse: 10 40 | 20 4 60 | 2 14. The first bucket needs both tensors of the last layer.
+        // The second one holds 24 bytes, and is full only when the third layer from the end adds 60.
         let expected = [
             Bucket { bytes: 50, macs: 30 },
             Bucket { bytes: 84, macs: 170 },
@@ -80,7 +82,7 @@ mod tests {
         let layers = [layer(&[5, 5, 5], 9)];
         let bucketing = Bucketing { bytes_per_parameter: 1, first_bytes: 5, cap_bytes: 10 };
         assert_eq!(bucketing.fill(&layers), [Bucket { bytes: 5, macs: 9 }, Bucket { bytes: 10, macs: 9 }]);
-        // Without a limit every tensor is by itself.
+        // Without a limit, every tensor has a bucket of its own.
         let alone = Bucketing { first_bytes: 0, cap_bytes: 0, ..bucketing };
         assert_eq!(alone.fill(&layers).len(), 3);
     }
@@ -88,7 +90,8 @@ mod tests {
     #[test]
     fn vgg_is_dominated_by_one_bucket() {
         let buckets = PYTORCH.fill(&Model::Vgg16.layers());
-        // The three fully connected layers, each larger than the cap; then conv5, then conv4 with parts of conv3.
+        // The three fully connected layers come first, each larger than the cap. Then come conv5, and conv4
+        // with parts of conv3.
         let bytes: Vec<u64> = buckets.iter().map(|b| b.bytes).collect();
         assert_eq!(bytes[..4], [16_388_000, 67_125_248, 411_058_176, 28_317_696]);
         assert_eq!(bytes.iter().sum::<u64>(), 4 * 138_357_544);

@@ -1,4 +1,4 @@
-//! Data-parallel training, one ring all-reduce a bucket of gradients, overlapped with the backward pass.
+//! Data-parallel training: one ring all-reduce per bucket of gradients, overlapped with the backward pass.
 
 mod buckets;
 mod models;
@@ -19,48 +19,52 @@ use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
 use crate::sink::{Generate, Sink};
 
-/// Groups of hosts that each train a network, data-parallel. Each iteration of each group is a job.
+/// Groups of hosts that each train a network with data parallelism. Each iteration of each group is a job.
 ///
-/// In an iteration every host computes forward and then backward, layer by layer from the last to the first; a layer's
-/// share of the backward pass is its share of the multiplications. Gradients are collected in buckets in that order. A
-/// bucket is reduced around a ring once a host knows all its gradients and its part of the bucket before is over, as
-/// collectives of one stream run one after another. The next forward pass begins at a host when its part of the last
-/// bucket is over. The scheme is that of PyTorch's DistributedDataParallel (Li et al., VLDB 2020, section 3.2).
+/// In an iteration, every host computes forward and then backward, layer by layer from the last to the first.
+/// A layer's share of the backward pass is its share of the multiplications. Gradients are collected in
+/// buckets in that order.
+///
+/// A bucket is reduced around a ring once a host knows all its gradients and has finished its part of the
+/// previous bucket, because collectives of one stream run one after another. The next forward pass begins at
+/// a host when its part of the last bucket has ended. The method is that of PyTorch's DistributedDataParallel
+/// (Li et al., VLDB 2020, section 3.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
-    /// The network trained.
+    /// Network that is trained.
     pub model: Model,
-    /// Hosts that train together. Default: one group of all hosts.
+    /// Number of hosts that train together. Default: one group of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_size: Option<u32>,
-    /// Which hosts form a group.
+    /// Assignment of hosts to groups.
     #[serde(default)]
     pub placement: Placement,
-    /// Iterations, one after another.
+    /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub iterations: u32,
-    /// Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16, a third of an iteration of 32
-    /// images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
+    /// Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16. These are a third of
+    /// an iteration of 32 images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<Duration>,
-    /// Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of that
-    /// iteration.
+    /// Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of the
+    /// same iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backward: Option<Duration>,
-    /// Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision.
+    /// Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision (default
+    /// 4).
     #[serde(default = "four")]
     pub bytes_per_parameter: u32,
-    /// A bucket is full once it holds so much or more (default 25 MiB, that of PyTorch); "0B" reduces every tensor by
+    /// Size from which a bucket is full, bytes (default 25 MiB, as in PyTorch). "0B" reduces every tensor by
     /// itself. Tensors are not split.
     #[serde(default = "bucket_cap")]
     pub bucket_cap: Bytes,
-    /// The same for the first bucket of an iteration, which is smaller so that communication begins early (default
-    /// 1 MiB, that of PyTorch).
+    /// Size from which the first bucket of an iteration is full, bytes (default 1 MiB, as in PyTorch). It is
+    /// smaller so that communication begins early.
     #[serde(default = "first_bucket")]
     pub first_bucket: Bytes,
-    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
-    /// communication stays, that to latency does not.
+    /// Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+    /// computation to communication stays the same; the ratio to latency does not.
     #[serde(default = "whole")]
     pub scale: f64,
 }
@@ -108,7 +112,7 @@ impl Training {
                 format!("leaves a bucket of {smallest}; a ring of {n} needs {n}B"),
             );
         }
-        // A forward pass; for each bucket a ring and two computations a host.
+        // A forward pass, and for each bucket a ring and two computations per host.
         let hosts = f64::from(n);
         let each = hosts + (Ring::messages(n) + 2.0 * hosts) * steps.len() as f64;
         out.check_count(groups.len() as f64 * each * f64::from(self.iterations))?;
@@ -138,15 +142,15 @@ impl Training {
     }
 }
 
-/// One bucket as it occurs in an iteration.
+/// One bucket in the course of an iteration.
 struct Step {
-    /// Computation from the gradients of the bucket before to those of this one.
+    /// Computation between the gradients of the previous bucket and those of this one.
     compute: Duration,
-    /// What is reduced.
+    /// Size of the reduction.
     size: Bytes,
 }
 
-/// Buckets in time: work becomes a share of the backward pass, so that all shares together are exactly the pass.
+/// Converts the work of buckets to shares of the backward pass. All shares together are exactly the pass.
 fn steps(buckets: &[Bucket], backward: Duration, scale: f64) -> Vec<Step> {
     let total = buckets.last().map_or(1, |b| b.macs.max(1));
     let until = |macs: u64| {
@@ -164,7 +168,8 @@ fn steps(buckets: &[Bucket], backward: Duration, scale: f64) -> Vec<Step> {
         .collect()
 }
 
-/// One iteration of one group; `last` are the last messages of the iteration before (none in the first). Returns its own.
+/// Declares one iteration of one group. `last` holds the last messages of the previous iteration; it is empty
+/// in the first. Returns the last messages of this one.
 fn iteration(
     out: &mut Sink<'_>,
     ring: Ring<'_>,
@@ -174,7 +179,7 @@ fn iteration(
     job: JobId,
 ) -> Result<Vec<Draft>, WorkloadError> {
     let mut last = last.to_vec();
-    // What each host computed last.
+    // Last computation of each host.
     let mut computed = Vec::with_capacity(ring.members.len());
     out.doing_only("forward");
     for (i, &host) in ring.members.iter().enumerate() {
@@ -195,7 +200,7 @@ fn iteration(
                 ready.push(gradients);
                 continue;
             }
-            // The gradients are known and the bucket before is through.
+            // Its predecessors are the gradients and the end of the previous bucket.
             let begin = out.compute(host, Duration::ZERO, job)?;
             out.after(begin, gradients)?;
             ring.join(out, begin, i, &last)?;

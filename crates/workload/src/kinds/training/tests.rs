@@ -23,7 +23,7 @@ fn training(model: Model, group_size: u32, iterations: u32) -> Training {
     }
 }
 
-/// Two layers on two hosts. Backward takes 4 us: the last layer 1 us, the first 3 us; forward takes 2 us.
+/// Two layers on two hosts. Backward takes 4 us: the last layer 1 us, the first one 3 us. Forward takes 2 us.
 fn tiny(last_layer: u64, iterations: u32, scale: f64) -> MessageGraph {
     let layers = [Layer { tensors: vec![400], macs: 300 }, Layer { tensors: vec![last_layer], macs: 100 }];
     let config = Training {
@@ -44,18 +44,18 @@ fn tiny(last_layer: u64, iterations: u32, scale: f64) -> MessageGraph {
 
 #[test]
 fn what_is_short_hides_behind_the_backward_pass() {
-    // A nanosecond a byte. The last layer's 1000 bytes are known at 3 us and take 2 steps of 500 ns, over at 4 us. The
-    // first layer's 400 are known at 6 us and take 400 ns.
+    // A byte takes a nanosecond. The last layer's 1000 bytes are known at 3 us, take 2 steps of 500 ns, and
+    // end at 4 us. The first layer's 400 bytes are known at 6 us and take 400 ns.
     assert_eq!(job_ends(&tiny(1000, 1, 1.0)), [Time::from_ns(6_400)]);
-    // The next iteration begins when the last bucket is through.
+    // The next iteration begins when the last bucket has ended.
     assert_eq!(job_ends(&tiny(1000, 3, 1.0)), [6_400, 12_800, 19_200].map(Time::from_ns));
-    // Half of everything takes half the time where there is no latency.
+    // Without latency, half of all sizes and durations takes half the time.
     assert_eq!(job_ends(&tiny(1000, 1, 0.5)), [Time::from_ns(3_200)]);
 }
 
 #[test]
 fn what_is_long_makes_the_next_bucket_wait() {
-    // 10,000 bytes are known at 3 us and through at 13 us; the others waited since 6 us.
+    // 10,000 bytes are known at 3 us and end at 13 us. The others have waited since 6 us.
     let graph = tiny(10_000, 1, 1.0);
     let (ends, jobs) = run(&graph);
     assert_eq!(jobs, [Time::from_ns(13_400)]);
@@ -81,7 +81,7 @@ fn an_iteration_of_a_real_network_takes_at_least_its_computation() {
         let ends = job_ends(&graph);
         assert!(ends[0] > Time::ZERO + compute, "{model:?}: {}", ends[0]);
         assert_eq!(ends[1] - Time::ZERO, (ends[0] - Time::ZERO) * 2);
-        // The slowest link this fast cannot make it faster than computing alone.
+        // Even with links this fast, it takes as long as the computations alone.
         let bounds = Bounds::from_graph(&graph, Duration::ZERO, |_| Rate::from_gbps(1_000_000));
         assert!(bounds.chain >= Time::ZERO + compute * 2);
     }
@@ -89,14 +89,14 @@ fn an_iteration_of_a_real_network_takes_at_least_its_computation() {
 
 #[test]
 fn the_papers_groups() {
-    // 320 hosts in 20 groups of 16, 6 buckets for VGG-16: 16 x 30 messages a bucket.
+    // 320 hosts in 20 groups of 16, with 6 buckets for VGG-16: 16 x 30 messages per bucket.
     let graph = graph_of(320, Traffic::Training(training(Model::Vgg16, 16, 1)));
     assert_eq!(graph.jobs().len(), 20);
     assert_eq!(graph.messages().len(), 20 * 16 * 30 * 6);
     assert_eq!(graph.computes().len(), 320 * (1 + 6 + 5));
-    // Strided: group 0 is hosts 0, 20, 40, ...
+    // Strided placement: group 0 is hosts 0, 20, 40, ...
     assert!(graph.messages().iter().all(|m| m.src.0 % 20 == m.dst.0 % 20));
-    // Only forward passes have nothing to wait for.
+    // Only forward passes have no predecessors.
     let roots: Vec<TaskId> =
         (0..graph.task_count() as u32).map(TaskId).filter(|&t| graph.predecessors(t) == 0).collect();
     assert_eq!(roots.len(), 320);

@@ -1,4 +1,4 @@
-//! Training of a transformer, dense or with experts, given by a few numbers.
+//! Training of a transformer, dense or with experts, from a few parameters.
 
 mod models;
 mod plan;
@@ -18,104 +18,110 @@ use crate::sink::{Generate, Sink};
 
 /// Training of a transformer with tensor, expert, data and pipeline parallelism. Each iteration is a job.
 ///
-/// A published model gives the numbers, or the fields do. GPU = tensor rank + TP x (data rank + DP x stage). Each layer is
-/// attention and a feed-forward part. A tensor-parallel group gathers the input of each and scatters its output; experts get
-/// their tokens by an all-to-all and send them back by another. A GPU passes its part of the activations to its
-/// counterpart in the next stage. All microbatches go forward, then all backward. The gradients of a layer's weights are
-/// reduced among data-parallel ranks while the last microbatch still goes backward.
-/// All stages have the same layers; embedding and logits are shared evenly among them. Experts are equally popular.
+/// A published model or the fields give the model's parameters. GPU = tensor rank + TP x (data rank + DP x
+/// stage). Each layer has an attention and a feed-forward part. A tensor-parallel group all-gathers the input
+/// of each part and reduce-scatters its output. Experts receive their tokens by an all-to-all, and return
+/// them by another. A GPU sends its part of the activations to its counterpart in the next stage.
+///
+/// All microbatches go forward, then all backward. The gradients of a layer's weights are reduced among
+/// data-parallel ranks while the last microbatch still goes backward. All stages have the same layers;
+/// embedding and logits are divided evenly among them. Experts are equally popular.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transformer {
-    /// A published model, whose numbers are the defaults of `layers` to `feed_forward`. Without one these are required, but
-    /// for `kv_heads`, `experts`, `top_k` and `feed_forward`.
+    /// Published model whose numbers are the defaults of `layers` to `feed_forward`. Without it these fields
+    /// are required, except `kv_heads`, `experts`, `top_k` and `feed_forward`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<TransformerModel>,
-    /// Layers.
+    /// Number of layers. Default: that of `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<u32>,
-    /// Size of the vector of a token.
+    /// Size of the vector of a token, in values. Default: that of `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<u32>,
-    /// Size of the vector inside the feed-forward part, or inside an expert.
+    /// Size of the vector inside the feed-forward part, or inside an expert, in values. Default: that of
+    /// `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_forward_hidden: Option<u32>,
-    /// Attention heads; they divide `hidden`.
+    /// Number of attention heads; it divides `hidden`. Default: that of `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<u32>,
-    /// Heads of keys and values. Default: as many as `heads`.
+    /// Number of heads of keys and values. Default: that of `model`, otherwise `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_heads: Option<u32>,
-    /// Words.
+    /// Number of tokens in the vocabulary. Default: that of `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<u32>,
-    /// Tokens of a sequence.
+    /// Number of tokens in a sequence. Default: that of `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u32>,
-    /// Experts of each layer. Default: 1, a dense model.
+    /// Number of experts in each layer. Default: that of `model`, otherwise 1, a dense model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experts: Option<u32>,
-    /// Experts that a token goes to. Default: 1.
+    /// Number of experts to which a token is sent. Default: that of `model`, otherwise 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
-    /// What multiplies in the feed-forward part. Default: gated.
+    /// Matrices of the feed-forward part. Default: those of `model`, otherwise gated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_forward: Option<FeedForward>,
-    /// Sequences of a microbatch.
+    /// Number of sequences in a microbatch (default 1).
     #[serde(default = "one")]
     pub micro_batch: u32,
-    /// Microbatches of an iteration, for each replica.
+    /// Number of microbatches in an iteration, for each replica (default 1).
     #[serde(default = "one")]
     pub microbatches: u32,
-    /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: all hosts.
+    /// Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default:
+    /// all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
-    /// GPUs of a tensor-parallel group.
+    /// Number of GPUs in a tensor-parallel group (default 1).
     #[serde(default = "one")]
     pub tp: u32,
-    /// GPUs of an expert-parallel group; it must divide the number of replicas and the experts.
+    /// Number of GPUs in an expert-parallel group; it must divide the number of replicas and the number of
+    /// experts (default 1).
     #[serde(default = "one")]
     pub ep: u32,
-    /// Stages of the pipeline; they divide the layers.
+    /// Number of pipeline stages; it must divide the number of layers (default 1).
     #[serde(default = "one")]
     pub pp: u32,
-    /// What a GPU achieves, in 10^12 multiplications and additions a second. Default 400, which is 40 % of the peak of an H100 and
-    /// what Llama 3 was trained with (Grattafiori et al., 2024, table 4).
+    /// Computing rate that a GPU achieves, in 10^12 multiplications and additions per second. Default 400,
+    /// which is 40 % of the peak of an H100, and the rate at which Llama 3 was trained (Grattafiori et al.,
+    /// 2024, table 4).
     #[serde(default = "tflops")]
     pub tflops: f64,
-    /// Bytes of a number of activations and weights, 1 to 8.
+    /// Bytes of one value of activations and weights, 1 to 8 (default 2).
     #[serde(default = "two")]
     pub bytes_per_value: u32,
-    /// Bytes of the gradient of a parameter, 1 to 8.
+    /// Bytes of the gradient of one parameter, 1 to 8 (default 2).
     #[serde(default = "two")]
     pub bytes_per_gradient: u32,
-    /// Who keeps the state of the optimizer.
+    /// Distribution of the optimizer's state among ranks.
     #[serde(default)]
     pub optimizer: Optimizer,
-    /// The host of each GPU. Default: GPU g is on host g.
+    /// Host of each GPU. Default: GPU g is on host g.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<u32>,
-    /// How collectives are done.
+    /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,
-    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to communication
-    /// stays, that to latency does not.
+    /// Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+    /// computation to communication stays the same; the ratio to latency does not.
     #[serde(default = "whole")]
     pub scale: f64,
-    /// Iterations, one after another.
+    /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub iterations: u32,
 }
 
-/// Who keeps the state of the optimizer.
+/// Distribution of the optimizer's state among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimizer {
-    /// Data-parallel ranks share it: gradients are scattered, and weights gathered when the next iteration begins (Rajbhandari
-    /// et al., "ZeRO", SC 2020, stage 1).
+    /// Data-parallel ranks share the state: gradients are reduce-scattered, and weights are all-gathered when
+    /// the next iteration begins (Rajbhandari et al., "ZeRO", SC 2020, stage 1).
     #[default]
     Distributed,
-    /// Every rank has all of it: gradients are all-reduced.
+    /// Every rank has the whole state: gradients are all-reduced.
     Replicated,
 }
 
@@ -153,7 +159,7 @@ impl Generate for Transformer {
 }
 
 impl Transformer {
-    /// The numbers of the model, with what the fields say laid over them.
+    /// Returns the parameters of the model, overridden by the fields that are set.
     fn shape(&self, out: &Sink<'_>) -> Result<Shape, WorkloadError> {
         let model = self.model.map(TransformerModel::shape);
         let number = |field, own: Option<u32>, of_model: fn(&Shape) -> u32, default: Option<u32>| match own
@@ -226,7 +232,7 @@ impl Transformer {
     }
 }
 
-/// The divisor of a number that is nearest to `value`; the smaller of two.
+/// Returns the divisor of `number` that is nearest to `value`. On a tie, it returns the smaller one.
 fn nearest_divisor(number: u32, value: u32) -> u32 {
     let divides = |&one: &u32| number.is_multiple_of(one);
     (1..=number.min(value.saturating_mul(2)))

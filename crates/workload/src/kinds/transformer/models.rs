@@ -1,52 +1,54 @@
-//! Transformers by their numbers, and those of published models.
+//! Parameters of transformers, and those of published models.
 
 use serde::{Deserialize, Serialize};
 
 /// A published model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum TransformerModel {
-    /// 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table 2.1).
+    /// GPT-3 with 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table
+    /// 2.1).
     #[serde(rename = "gpt-3-175b")]
     Gpt3,
-    /// 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
+    /// Llama 3 with 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
     #[serde(rename = "llama-3-8b")]
     Llama8,
-    /// 70 billion parameters (likewise).
+    /// Llama 3 with 70 billion parameters (same source).
     #[serde(rename = "llama-3-70b")]
     Llama70,
-    /// 405 billion parameters (likewise).
+    /// Llama 3 with 405 billion parameters (same source).
     #[serde(rename = "llama-3-405b")]
     Llama405,
-    /// 47 billion parameters, 13 billion of them active for a token (Jiang et al., "Mixtral of experts", 2024, table 1).
+    /// Mixtral with 47 billion parameters, of which 13 billion are active for a token (Jiang et al., "Mixtral
+    /// of experts", 2024, table 1).
     #[serde(rename = "mixtral-8x7b")]
     Mixtral,
 }
 
-/// What multiplies in the feed-forward part of a layer.
+/// Matrices of the feed-forward part of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FeedForward {
     /// Two matrices, as in GPT-3.
     Plain,
-    /// Three: one gates another (Shazeer, "GLU variants improve transformer", 2020).
+    /// Three matrices, one of which gates another (Shazeer, "GLU variants improve transformer", 2020).
     #[default]
     Gated,
 }
 
-/// The numbers of a transformer.
+/// Parameters of a transformer's architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) layers: u32,
     pub(super) hidden: u32,
     pub(super) feed_forward_hidden: u32,
     pub(super) heads: u32,
-    /// Heads of keys and values, each shared by several of queries.
+    /// Heads of keys and values. Several query heads share each of them.
     pub(super) kv_heads: u32,
     pub(super) vocabulary: u32,
     pub(super) sequence: u32,
-    /// Of each layer; 1 where the model is dense.
+    /// Experts in each layer; 1 if the model is dense.
     pub(super) experts: u32,
-    /// Experts that a token goes to.
+    /// Experts to which a token is sent.
     pub(super) top_k: u32,
     pub(super) feed_forward: FeedForward,
 }
@@ -93,12 +95,12 @@ impl TransformerModel {
 }
 
 impl Shape {
-    /// Parameters of the attention of a layer: queries, keys, values and output.
+    /// Returns the parameters of the attention of a layer: queries, keys, values and output.
     pub(super) const fn attention(&self) -> u64 {
         let (hidden, of_head) = (self.hidden as u64, (self.hidden / self.heads) as u64);
         2 * hidden * hidden + 2 * hidden * of_head * self.kv_heads as u64
     }
-    /// Parameters of the feed-forward part of a layer, or of one of its experts.
+    /// Returns the parameters of the feed-forward part of a layer, or of one of its experts.
     pub(super) const fn expert(&self) -> u64 {
         let matrices = match self.feed_forward {
             FeedForward::Plain => 2,
@@ -106,16 +108,19 @@ impl Shape {
         };
         matrices * self.hidden as u64 * self.feed_forward_hidden as u64
     }
-    /// Parameters of one matrix between words and vectors; there is one at either end.
+    /// Returns the parameters of one matrix between tokens and vectors. The model has one at its input and
+    /// one at its output.
     pub(super) const fn embedding(&self) -> u64 {
         self.vocabulary as u64 * self.hidden as u64
     }
-    /// Multiplications and additions for a token in the attention of a layer, forward: two for each parameter, and those of
-    /// the scores (Narayanan et al., "Efficient large-scale language model training on GPU clusters", SC 2021, appendix).
+    /// Returns the multiplications and additions per token in the attention of a layer, forward. They are two
+    /// for each parameter, plus those of the scores (Narayanan et al., "Efficient large-scale language model
+    /// training on GPU clusters", SC 2021, appendix).
     pub(super) fn attention_flops(&self) -> f64 {
         2.0 * self.attention() as f64 + 4.0 * f64::from(self.sequence) * f64::from(self.hidden)
     }
-    /// The same in the feed-forward part, at the experts that the token goes to.
+    /// Returns the multiplications and additions per token in the feed-forward part, over all experts to
+    /// which the token is sent.
     pub(super) fn feed_forward_flops(&self) -> f64 {
         2.0 * self.expert() as f64 * f64::from(self.top_k)
     }
@@ -135,7 +140,7 @@ mod tests {
             (TransformerModel::Mixtral, 46.7),
         ] {
             let shape = model.shape();
-            // GPT-3 has one matrix for both ends.
+            // GPT-3 uses one matrix for both ends.
             let ends = if model == TransformerModel::Gpt3 { 1 } else { 2 };
             let of_layer = shape.attention() + shape.expert() * u64::from(shape.experts);
             let all = of_layer * u64::from(shape.layers) + ends * shape.embedding();

@@ -1,4 +1,4 @@
-//! A transformer as layers with collectives.
+//! Conversion of a transformer to layers with collectives.
 
 use pathweave_units::Duration;
 
@@ -8,14 +8,14 @@ use crate::collective::Operation;
 use crate::files::{Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span};
 use crate::kinds::simai::Layout;
 
-/// What does not change from layer to layer.
+/// Properties that all layers have in common.
 pub(super) struct Layers<'a> {
     pub(super) config: &'a Transformer,
     pub(super) shape: Shape,
     pub(super) layout: Layout,
 }
 
-/// A collective, or none where there is nothing to send.
+/// Returns a collective, or `None` if it has no bytes.
 fn comm(operation: Operation, over: Span, bytes: u64) -> Option<SimAiComm> {
     (bytes > 0).then_some(SimAiComm { operation, over, bytes })
 }
@@ -26,27 +26,29 @@ impl Layers<'_> {
     fn tokens(&self) -> u64 {
         u64::from(self.shape.sequence) * u64::from(self.config.micro_batch)
     }
-    /// What the layers of a microbatch hand on, all of a tensor-parallel group together.
+    /// Returns the activations that a layer outputs for a microbatch, over a whole tensor-parallel group,
+    /// bytes.
     fn activations(&self) -> u64 {
         self.tokens() * u64::from(self.shape.hidden) * u64::from(self.config.bytes_per_value)
     }
     fn tp(&self) -> u64 {
         self.layout.tp as u64
     }
-    /// How long one GPU of a tensor-parallel group takes for its part.
+    /// Returns the time that one GPU of a tensor-parallel group takes for its share.
     fn time(&self, flops: f64) -> Duration {
         let seconds = flops / self.layout.tp as f64 / (self.config.tflops * 1e12);
         Duration::from_ps((seconds * 1e12 + 0.5) as u64)
     }
 
-    /// The iteration as a file would have it.
+    /// Returns the iteration in the form of a workload file.
     pub(super) fn file(&self) -> SimAiFile {
         let batches = self.config.microbatches;
         let mut layers = self.around();
         for batch in 0..batches {
             layers.push(layer("embedding_layer", NOTHING, NOTHING));
             for _ in 0..self.shape.layers / self.layout.pp as u32 {
-                // Backward goes through the microbatches from the last to the first, and with that gradients are whole.
+                // The backward pass processes microbatches from the last to the first, so gradients are
+                // complete after the first one.
                 self.layer(batch == 0, &mut layers);
             }
             layers.push(self.compute("logits", self.logits_flops()));
@@ -61,13 +63,14 @@ impl Layers<'_> {
         }
     }
 
-    /// The last stage has the logits; here each has its share, since all stages have the same layers.
+    /// In the real model, the last stage has the logits. Here each stage has a share, because all stages have
+    /// the same layers.
     fn logits_flops(&self) -> f64 {
         2.0 * self.shape.embedding() as f64 * self.tokens() as f64 / self.layout.pp as f64
     }
 
-    /// What is before the first microbatch forward, and behind it backward: weights are gathered, and the gradients of the
-    /// embedding are reduced.
+    /// Returns the layers before the first microbatch, which the backward pass reaches last. Forward they
+    /// gather the weights, and backward they reduce the gradients of the embedding.
     fn around(&self) -> Vec<SimAiLayer> {
         let (shape, stages) = (&self.shape, self.layout.pp as u64);
         let of_stage = |each: u64| each * u64::from(shape.layers) / stages / self.tp();
@@ -100,7 +103,8 @@ impl Layers<'_> {
         comm(operation, over, parameters * u64::from(self.config.bytes_per_gradient))
     }
 
-    /// One layer of the model. `reduces` where the gradients of its weights are whole after this microbatch.
+    /// Adds one layer of the model. `reduces` is true if the gradients of its weights are complete after this
+    /// microbatch.
     fn layer(&self, reduces: bool, out: &mut Vec<SimAiLayer>) {
         let tokens = self.tokens() as f64;
         let gradients = |over, parameters: u64| {
@@ -128,9 +132,9 @@ impl Layers<'_> {
         out.push(layer("combine", exchanged, exchanged));
     }
 
-    /// A computation that a tensor-parallel group shares: its input is gathered and its output scattered, and the gradients
-    /// of these go the other way (Korthikanti et al., "Reducing activation recomputation in large transformer models",
-    /// 2022, section 4.2.2).
+    /// Adds a computation that a tensor-parallel group shares. Its input is all-gathered and its output
+    /// reduce-scattered, and their gradients take the opposite operations (Korthikanti et al., "Reducing
+    /// activation recomputation in large transformer models", 2022, section 4.2.2).
     fn shared(&self, name: &str, computed: SimAiLayer, bytes: u64, out: &mut Vec<SimAiLayer>) {
         if self.layout.tp == 1 {
             out.push(computed);
@@ -143,7 +147,8 @@ impl Layers<'_> {
         out.push(layer(&format!("{name} output"), scatter, gather));
     }
 
-    /// A computation; backward takes as long for the gradients of the input and again for those of the weights.
+    /// Returns a layer with a computation. The backward pass takes as long for the gradients of the input,
+    /// and again for those of the weights.
     fn compute(&self, name: &str, flops: f64) -> SimAiLayer {
         let phase = SimAiPhase { compute: self.time(flops), comm: None };
         SimAiLayer { weight_grad: phase, ..layer(name, phase, phase) }

@@ -6,7 +6,7 @@ use crate::graph::{JobId, MessageGraph, Parallelism};
 use crate::kinds::Traffic;
 use crate::testing::{error_of, graph_of, job_ends};
 
-/// A layer of attention 4 h^2 and a feed-forward part of 2 h f, of few tokens.
+/// A transformer with layers of attention 4 h^2 and a feed-forward part of 2 h f, for few tokens.
 fn tiny() -> Transformer {
     Transformer {
         model: None,
@@ -41,7 +41,7 @@ fn graph(hosts: u32, config: Transformer) -> MessageGraph {
     graph_of(hosts, Traffic::Transformer(config))
 }
 
-/// Payload of all messages among ranks that have this in common.
+/// Returns the payload of all messages along this parallelism dimension.
 fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
     let of = |id: u32| graph.label(crate::TaskId(id)).map(|label| &graph.labels()[label as usize]);
     let is = |id: &u32| of(*id).and_then(|label| label.parallelism) == Some(among);
@@ -51,9 +51,10 @@ fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
 
 #[test]
 fn computation_is_that_of_the_numbers() {
-    // A gigaflop a second; 8 tokens. Attention 2 x 4 x 64^2 + 4 x 8 x 64 a token, feed-forward 2 x 2 x 64 x 128, logits
-    // 2 x 100 x 64; backward twice as much. Two GPUs do the same and reduce what they found: 2 x (4 x 64^2 + 2 x 64 x 128)
-    // parameters of layers and 2 x 100 x 64 of both ends, 2 bytes each.
+    // A gigaflop per second; 8 tokens. Attention takes 2 x 4 x 64^2 + 4 x 8 x 64 per token, feed-forward 2 x
+    // 2 x 64 x 128, logits 2 x 100 x 64; backward takes twice as much. Two GPUs do the same and reduce their
+    // gradients: 2 x (4 x 64^2 + 2 x 64 x 128) parameters of layers and 2 x 100 x 64 of both ends, 2 bytes
+    // each.
     let flops = 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800);
     let spans = JobSpans::from_graph(&graph(2, tiny()));
     assert_eq!(spans.span(JobId(0)), Duration::from_ns(3 * flops));
@@ -62,14 +63,14 @@ fn computation_is_that_of_the_numbers() {
     // A ring of two sends each half of a vector twice.
     assert_eq!(graph.total_bytes(), u128::from(2u64 * 2 * parameters));
     assert_eq!(bytes(&graph, Parallelism::Data), 4 * parameters);
-    // What is behind the computation: the last reduction, of the embedding, a nanosecond a byte.
+    // The last reduction, of the embedding, follows the computation at a nanosecond per byte.
     let ends = job_ends(&graph);
     assert!(ends[0] >= Time::from_ns(3 * flops + 2 * 6400 * 2), "{ends:?}");
 }
 
 #[test]
 fn each_parallelism_moves_what_it_has_to() {
-    // 16 GPUs: pairs share layers, two stages, four replicas in two groups of experts.
+    // 16 GPUs: pairs share layers, with two stages and four replicas in two groups of experts.
     let config = Transformer {
         experts: Some(4),
         top_k: Some(2),
@@ -82,14 +83,16 @@ fn each_parallelism_moves_what_it_has_to() {
     };
     let graph = graph(16, config);
     let activations = 8 * 64 * 2;
-    // Forward and backward, 3 microbatches, 8 GPUs of a stage pass their half on.
+    // Forward and backward, 3 microbatches: each of 8 GPUs of a stage sends its half to the next stage.
     assert_eq!(bytes(&graph, Parallelism::Pipeline), 2 * 3 * 8 * activations / 2);
-    // A layer a stage. Each pair gathers and scatters activations around attention, twice as many around experts, forward and
-    // backward: 4 collectives each, in which each of a pair sends half of the size.
+    // One layer per stage. Each pair gathers and scatters activations around attention, and twice as many
+    // around experts, forward and backward. These are 4 collectives each, in which each GPU of a pair sends
+    // half of the size.
     assert_eq!(bytes(&graph, Parallelism::Tensor), 3 * 8 * (4 * activations + 4 * 2 * activations));
     // Dispatch and combine, forward and backward: each of 16 GPUs sends half of its half of the copies.
     assert_eq!(bytes(&graph, Parallelism::Expert), 3 * 4 * 16 * (2 * activations / 2) / 2);
-    // Gradients of 2 of 4 experts, halved by tensor parallelism, are scattered among 2 replicas, and weights gathered.
+    // Gradients of 2 of 4 experts, halved by tensor parallelism, are scattered among 2 replicas, and weights
+    // are gathered.
     let experts = 2 * (2 * 64 * 128) / 2 * 2;
     assert_eq!(bytes(&graph, Parallelism::ExpertData), 2 * 16 * experts / 2);
     let attention = (4 * 4096) / 2 * 2;
@@ -129,12 +132,13 @@ fn fields_out_of_range_are_named() {
     assert!(error(Transformer { iterations: 0, ..tiny() }).contains("iterations = 0"));
 }
 
-/// (m + p - 1) (f + b) an iteration, although stages begin the next one before the last is over.
+/// An iteration takes (m + p - 1) (f + b), although stages begin the next one before the previous one has
+/// ended.
 #[test]
 fn iterations_of_a_pipeline_take_their_period_by_hand() {
     let config = Transformer { pp: 2, microbatches: 4, iterations: 3, ..tiny() };
     let spans = JobSpans::from_graph(&graph(2, config));
-    // Half of the flops of the test above a stage, three times with backward.
+    // Half of the flops of the test above per stage, three times with backward.
     let each = 3 * 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800) / 2;
     for iteration in 0..3 {
         assert_eq!(spans.span(JobId(iteration)), Duration::from_ns((4 + 2 - 1) * each), "{iteration}");

@@ -1,15 +1,15 @@
-//! The fields of a scenario by its schema, each with other values it could have.
+//! Fields of a scenario according to its schema, each with other valid values.
 
 use serde_json::Value as Json;
 
-/// A field that holds a value, not a table.
+/// Field that holds a value, not a table.
 pub(crate) struct Field {
     pub(crate) path: String,
-    /// Other values, as TOML or as the text of `--set`.
+    /// Other values, as TOML or as text for `--set`.
     pub(crate) candidates: Vec<String>,
 }
 
-/// The fields below `under` of a scenario. Tables that are absent are left out.
+/// Returns the fields of a scenario below `under`. Absent tables are left out.
 pub(crate) fn fields(schema: &Json, value: &Json, under: &str) -> Vec<Field> {
     let mut walk = Walk { root: schema, found: Vec::new() };
     walk.field(under, &schema["properties"][under], &value[under]);
@@ -113,7 +113,7 @@ impl Walk<'_> {
                 Some(Some((_, unit))) => {
                     ["5", "500", "50000"].iter().map(|number| format!("{number}{}", larger(unit))).collect()
                 }
-                // Not set: of which unit it is, its description tells in no form to be read here.
+                // The unit of a field that is not set is not part of the schema, so all units are tried.
                 _ => ["5us", "200us", "10KB", "1MB", "1Gbps", "100Mbps"].map(str::to_owned).to_vec(),
             };
         }
