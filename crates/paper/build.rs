@@ -1,4 +1,4 @@
-//! A new file among the papers makes them be embedded anew.
+//! Build script: a new file among the papers triggers a rebuild, which embeds it.
 
 fn main() {
     println!("cargo:rerun-if-changed=papers");

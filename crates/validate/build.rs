@@ -1,4 +1,4 @@
-//! A new case makes all of them be embedded anew.
+//! Build script: a new case triggers a rebuild, which embeds it.
 
 fn main() {
     println!("cargo:rerun-if-changed=data");

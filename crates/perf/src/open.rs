@@ -1,4 +1,4 @@
-//! Devices and connections, with errors as a user can understand them.
+//! Opens devices and connections, with error messages for the user.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,52 +14,52 @@ use pathweave_xdp::{XdpBackend, XdpConfig};
 use crate::connection::{Bundle, Member};
 use crate::console::{Console, Failure, Note};
 
-/// What carries packets.
+/// Carrier of packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP sockets.
     #[default]
     Udp,
-    /// AF_XDP at the network interface of this name.
+    /// AF_XDP on a network interface.
     AfXdp {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// What is done where there is no AF_XDP.
+        /// Behaviour if AF_XDP is not available.
         otherwise: Otherwise,
     },
-    /// A port of DPDK.
+    /// DPDK port.
     Dpdk(PortOfDpdk),
 }
 
-/// A port of DPDK, but for what the device says: addresses, paths, the length of packets.
+/// DPDK port. The device's configuration supplies the rest: addresses, paths, packet length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortOfDpdk {
-    /// What the port is made of.
+    /// DPDK device behind the port.
     pub device: pathweave_dpdk::Device,
-    /// Its address with its network, where the kernel does not know the port.
+    /// Address of the port with its network. Required if the kernel does not know the port.
     pub local: Option<pathweave_dpdk::Local>,
-    /// Who passes packets on to other networks.
+    /// Gateway to other networks.
     pub gateway: Option<IpAddr>,
-    /// Bytes of the longest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Which memory packets lie in.
+    /// Memory in which packets are stored.
     pub huge_pages: pathweave_dpdk::HugePages,
 }
 
-/// What is done where there is no AF_XDP.
+/// Behaviour if AF_XDP is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
-    /// Nothing is measured.
+    /// Fails.
     Fail,
-    /// UDP sockets carry packets, and a remark says why.
+    /// Uses UDP sockets, and reports the reason in a remark.
     Udp,
 }
 
-/// How long an end that never sleeps looks for packets at the driver.
+/// Time for which an end that never sleeps polls the driver for packets.
 const BUSY_POLL: Duration = Duration::from_micros(20);
 
 /// # Errors
-/// What the device says, as a user can understand it.
+/// If the device cannot be opened, with a message for the user.
 pub(crate) fn open(
     config: DeviceConfig,
     carrier: &Carrier,
@@ -70,12 +70,12 @@ pub(crate) fn open(
     Ok(device)
 }
 
-/// A device over a carrier, and in words what that is, if it is not just UDP sockets.
+/// Opens a device over a carrier. Returns a description of the carrier as well, unless it is plain UDP sockets.
 ///
 /// # Errors
-/// What the device says, as a user can understand it.
+/// If the device cannot be opened, with a message for the user.
 pub fn open_device(config: DeviceConfig, carrier: &Carrier) -> Result<(Device, Option<String>), Failure> {
-    // What is wrong with it is said before what the interface lacks.
+    // Mistakes in the configuration are reported before deficiencies of the interface.
     config.validate().map_err(|why| wrong_setting(&why))?;
     match carrier {
         Carrier::Udp => Ok((Device::open(config).map_err(opening)?, None)),
@@ -110,7 +110,7 @@ fn open_af_xdp(
     }
 }
 
-/// What is wrong with how a device is to be opened, as a user can understand it.
+/// Converts an error of opening a device to a message for the user.
 pub(crate) fn opening(why: OpenError) -> Failure {
     match why {
         OpenError::Config(why) => wrong_setting(&why),
@@ -127,10 +127,10 @@ fn wrong_setting(why: &ConfigError) -> Failure {
     })
 }
 
-/// As many queue pairs as the scheme divides a flow over, as one connection.
+/// Opens the number of queue pairs over which the scheme divides a flow, as one connection.
 ///
 /// # Errors
-/// There is no connection, and why.
+/// If no connection can be established.
 pub(crate) fn connect(
     device: &Device,
     (peer, others): (SocketAddr, &[SocketAddr]),
@@ -153,7 +153,7 @@ pub(crate) fn connect(
     Ok(Bundle::new(device, connections))
 }
 
-/// Says so if there are fewer paths than asked for.
+/// Adds a remark if there are fewer paths than requested.
 pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console) {
     let has = connection.info().paths;
     if has < wanted {
@@ -162,7 +162,7 @@ pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console
     }
 }
 
-/// Any port of this end, in the address family of `peer`.
+/// Returns the unspecified address with any port, in the address family of `peer`.
 pub fn any_port_for(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
