@@ -89,6 +89,7 @@ test: bare smoke ## All tests.
 	.ci/hardware
 
 lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
+	.ci/language
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml
 	$(CARGO) clippy --locked --workspace --all-targets $(EVERYTHING) -- -D warnings

@@ -1,4 +1,4 @@
-//! Compiles the C part against the DPDK that is installed, where the feature `dpdk` asks for it.
+//! Compiles the C part against the installed DPDK, if the feature `dpdk` is enabled.
 
 fn main() {
     println!("cargo::rerun-if-changed=src/dpdk/eal/shim.c");
@@ -19,7 +19,8 @@ fn shim() {
         }
     };
     let mut build = cc::Build::new();
-    // DPDK's headers are to be included after its configuration, and compiled for the processors that it was compiled for.
+    // DPDK's headers must be included after its configuration, and compiled for the processors for which DPDK was
+    // compiled.
     for flag in ["--cflags-only-other", "--cflags-only-I"] {
         for flag in flags(flag) {
             build.flag(flag);
@@ -34,7 +35,7 @@ fn shim() {
     for path in &found.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());
     }
-    // Of the fifty libraries of DPDK those that are called here; drivers are loaded when DPDK starts.
+    // Of the fifty libraries of DPDK, only those that are called here. Drivers are loaded when DPDK starts.
     for library in ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_eal"] {
         println!("cargo::rustc-link-lib=dylib={library}");
     }
@@ -45,7 +46,7 @@ fn flags(which: &str) -> Vec<String> {
     let output = std::process::Command::new("pkg-config").args([which, "libdpdk"]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    // `-include FILE` is one flag.
+    // `-include FILE` is a single flag.
     let mut flags = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {

@@ -1,4 +1,5 @@
-//! What UDP and TCP bring to a datagram endpoint, once protection is off it: a member of the cluster may say anything.
+//! Input of a datagram endpoint from UDP and TCP, after its protection was removed. A member of the cluster may send
+//! anything.
 
 use pathweave_datapath::rdm::stream::{PREAMBLE_LEN, Preamble, record};
 use pathweave_policy::find_scheme;
@@ -39,9 +40,8 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
     qp
 }
 
-/// A stream of a TCP connection, in records or without, whose messages and datagrams go to a queue pair that has sent
-/// something itself and has no room for some of what comes. Each piece of content is a datagram if it parses as one, and side
-/// messages otherwise.
+/// Feeds a stream of a TCP connection, in records or not, to a queue pair that has sent messages itself and has no
+/// space for some received ones. Each record is a datagram if it parses as one, and side-channel messages otherwise.
 pub fn datagrams(data: &[u8]) {
     let peer = PeerId { host: HostId(1), qp: QpNum(2) };
     let mut qp = queue_pair(1, peer);
@@ -61,7 +61,7 @@ pub fn datagrams(data: &[u8]) {
             Ok(datagram) => {
                 let segment = datagram.segment(qp.expected_psn(peer).expect("known"));
                 let offer = qp.judge(now, peer.host, &segment, data.len() % 2 == 1);
-                // There is no room for messages of some lengths.
+                // The queue pair has no space for messages of some lengths.
                 if let Some(offer) = offer
                     && offer.total().is_some_and(|bytes| bytes % 3 == 0)
                 {

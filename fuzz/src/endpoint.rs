@@ -1,5 +1,5 @@
-//! The endpoint of connections, and the queue pair of datagrams, under a peer that says anything, beside one that does not:
-//! the worlds of `crates/transport/tests/hostile`, with the fuzzer's choices.
+//! Connection endpoint and datagram queue pair under a hostile peer, beside a well-behaved one. Uses the worlds of
+//! `crates/transport/tests/hostile`, with the fuzzer's choices.
 
 #[path = "../../crates/transport/tests/hostile/choices.rs"]
 #[allow(dead_code, reason = "the tests of the crate use the rest")]
@@ -16,16 +16,16 @@ use pathweave_policy::{Scheme, Service, schemes};
 use rd_world::RdWorld;
 use world::World;
 
-/// More operations take long and find nothing new.
+/// Largest input in bytes. More operations take long and find nothing new.
 const MOST_BYTES: usize = 8 << 10;
 
-/// The schemes of connections or of datagrams.
+/// Returns the schemes of connections or of datagrams.
 fn of(datagrams: bool) -> Vec<fn() -> Scheme> {
     let all = schemes().iter().map(|info| info.make);
     all.filter(|make| matches!(make().service, Service::Datagram(_)) == datagrams).collect()
 }
 
-/// The scheme that the first byte says, and what happens, which the others say.
+/// Selects the scheme by the first byte. The other bytes are the choices.
 fn choices(data: &[u8], datagrams: bool) -> Option<(Scheme, Choices<'_>)> {
     let (first, rest) = data.split_first()?;
     let schemes = of(datagrams);
@@ -33,15 +33,16 @@ fn choices(data: &[u8], datagrams: bool) -> Option<(Scheme, Choices<'_>)> {
     Some((make(), Choices::Bytes(&rest[..rest.len().min(MOST_BYTES)])))
 }
 
-/// Packets of any kind from the peer and from strangers, timers, requests, changes of paths, the end of a connection and
-/// another one.
+/// Runs a connection endpoint with any packets from the peer and from strangers, timers, requests, path changes, and
+/// closed and new connections.
 pub fn endpoint(data: &[u8]) {
     if let Some((scheme, choices)) = choices(data, false) {
         World::new(scheme, choices).run();
     }
 }
 
-/// Packets and messages of the side channel of any kind, timers, messages, a peer that goes and comes.
+/// Runs a datagram queue pair with any packets and side-channel messages, timers, messages, and a peer that
+/// disappears and returns.
 pub fn datagram_queue_pair(data: &[u8]) {
     if let Some((scheme, choices)) = choices(data, true) {
         RdWorld::new(&scheme, choices).run();

@@ -1,4 +1,4 @@
-//! What each fuzz target does with its bytes. A target fails by panicking; an error is a good answer.
+//! Fuzz targets. A target fails by panicking; an error is a valid result.
 
 mod datagrams;
 mod endpoint;
@@ -19,7 +19,7 @@ use pathweave_bypass::ether::{Heard, Local, Message, MessageKind, Resolver};
 use pathweave_shm::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
-/// A target: its name, which is also the folder of its seeds, and its body.
+/// Fuzz target: its name, which is also the folder of its seeds, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -55,8 +55,8 @@ pub const TARGETS: [Target; 29] = [
     ("link_message", link_message),
 ];
 
-/// A frame as an interface hands it over, past the kernel. A datagram that is found lies in it, and written anew between the same
-/// ends it is found again.
+/// Parses a frame as received past the kernel. A datagram that is found must be within the frame, and must be found
+/// again after it is written between the same ends.
 pub fn xdp_frame(data: &[u8]) {
     let Ok(parsed) = parse(data) else { return };
     let datagram = &data[parsed.datagram.clone()];
@@ -70,8 +70,8 @@ pub fn xdp_frame(data: &[u8]) {
     assert_eq!(&frame[again.datagram], datagram);
 }
 
-/// A message between hosts of a link, of either family. One that is read means the same when it is written anew; the table of hosts
-/// stands it, and answers only who looks for us.
+/// Handles a message of address resolution, of either family. A message that parses must have the same meaning after
+/// it is written again. The resolver must accept it, and answer only requests for our address.
 pub fn link_message(data: &[u8]) {
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     let now = std::time::Duration::ZERO;
@@ -99,7 +99,7 @@ pub fn link_message(data: &[u8]) {
     }
 }
 
-/// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.
+/// Parses a frame, with and without Ethernet. An accepted frame must emit to one with the same meaning.
 pub fn wire(data: &[u8]) {
     for parsed in [Packet::parse_ipv4(data), Packet::parse_ethernet(data)] {
         match parsed {
@@ -126,7 +126,7 @@ fn check_faithful(packet: &Packet<'_>) {
     assert_eq!(again.route(), packet.route());
 }
 
-/// An IPv4 packet with lengths and checksums made right first, so that mutations reach the fields behind them.
+/// Parses an IPv4 packet after correcting its lengths and checksums, so that mutations reach the fields behind them.
 pub fn wire_resealed(data: &[u8]) {
     let mut packet = data.to_vec();
     if packet.len() < 48 || packet.len() > 65_535 {
@@ -156,7 +156,8 @@ pub fn wire_resealed(data: &[u8]) {
     wire(&packet);
 }
 
-/// A stream of side-channel messages. Each that is accepted must mean the same when it is written again.
+/// Parses a stream of side-channel messages. Each accepted message must have the same meaning after it is written
+/// again.
 pub fn side_channel(mut data: &[u8]) {
     while let Ok((frame, len)) = SideFrame::parse(data) {
         let mut again = vec![0; len];
@@ -171,7 +172,7 @@ pub fn side_channel(mut data: &[u8]) {
     }
 }
 
-/// A message of the lane between two processes of a host. Each that is accepted must be written as it came.
+/// Decodes a note of a shared-memory lane. An accepted note must encode to the same bytes.
 pub fn note(data: &[u8]) {
     let first = &data[..data.len().min(MOST_NOTE_BYTES)];
     if let Some((note, behind)) = Note::decode(first, data.len()) {
@@ -179,42 +180,43 @@ pub fn note(data: &[u8]) {
     }
 }
 
-/// The text that a parser gets of a file: without a byte order mark, as in `pathweave_topo::read_text_file`.
+/// Returns the text that a parser gets from a file, without a byte order mark, as in
+/// `pathweave_topo::read_text_file`.
 fn text_of(data: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data))
 }
 
-/// Our topology file.
+/// Parses our topology file.
 pub fn topology_file(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_topology_file("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// HPCC's `topology.txt`.
+/// Parses HPCC's `topology.txt`.
 pub fn hpcc_topology(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_hpcc_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// A topology of SimAI.
+/// Parses a topology of SimAI.
 pub fn simai_topology(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_simai_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// A `network.yml` of ASTRA-sim.
+/// Parses a `network.yml` of ASTRA-sim.
 pub fn astra_network(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = pathweave_topo::parse_astra_network("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// A `TOPO.txt` of LAPS.
+/// Parses a `TOPO.txt` of LAPS.
 pub fn laps_topology(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = pathweave_topo::parse_laps_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// Paths of LAPS in a network of two switches with a host each, and two between them.
+/// Parses the paths of LAPS in a network of two switches with a host each, and two switches between them.
 pub fn laps_paths(data: &[u8]) {
     use pathweave_topo::{Wanted, parse_laps_paths, parse_laps_topology};
     let network = "4 2\n0 4 0 100 1\n1 5 1 100 1\n2 0 2 100 1\n3 0 3 100 1\n4 2 1 100 1\n5 3 1 100 1\n";
@@ -228,13 +230,13 @@ pub fn laps_paths(data: &[u8]) {
     }
 }
 
-/// A topology of htsim.
+/// Parses a topology of htsim.
 pub fn htsim_topology(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_htsim_topology("fuzz", &text).map_err(|error| error.to_string());
 }
 
-/// A source-route header: what is accepted can be passed waypoint by waypoint.
+/// Parses a source-route header. An accepted one can be advanced waypoint by waypoint.
 pub fn source_route(data: &[u8]) {
     let Ok(route) = pathweave_wire::SourceRoute::parse(data) else { return };
     let left = route.left();
@@ -246,7 +248,7 @@ pub fn source_route(data: &[u8]) {
     assert_eq!(pathweave_wire::pass_waypoint(&mut bytes, 1), Ok(None));
 }
 
-/// A file of paths, about a small leaf-spine with parallel links.
+/// Parses a file of paths for a small leaf-spine with parallel links.
 pub fn path_file(data: &[u8]) {
     use pathweave_topo::{Build, LeafSpine, Wanted, parse_path_file};
     let network = LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(3, 2, 1) };
@@ -259,7 +261,7 @@ pub fn path_file(data: &[u8]) {
     }
 }
 
-/// A partition file, of a small leaf-spine: what is accepted has a part for each node, which the text named.
+/// Parses a partition file for a small leaf-spine. An accepted one has a part for each node, which the text named.
 pub fn partition_file(data: &[u8]) {
     use pathweave_topo::{Build, LeafSpine, parse_parts};
     let topology = LeafSpine::new(2, 2, 2).build(".".as_ref()).expect("a leaf-spine");
@@ -275,19 +277,19 @@ pub fn partition_file(data: &[u8]) {
     }
 }
 
-/// `flow.txt` of the ns-3 simulators.
+/// Parses the `flow.txt` of the ns-3 simulators.
 pub fn ns3_flows(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_ns3(&text, "fuzz", None).map_err(|error| error.to_string());
 }
 
-/// Our flow list.
+/// Parses our flow list.
 pub fn csv_flows(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_csv(&text, "fuzz").map_err(|error| error.to_string());
 }
 
-/// A rank's Chakra trace.
+/// Reads a rank's Chakra trace.
 pub fn chakra(data: &[u8]) {
     match pathweave_workload::ChakraReader::new(data, "fuzz") {
         Ok(reader) => {
@@ -297,7 +299,7 @@ pub fn chakra(data: &[u8]) {
     }
 }
 
-/// A schedule in the text form of GOAL: waits are for operations of the same rank.
+/// Parses a GOAL schedule, as binary and as text. Dependencies must be on operations of the same rank.
 pub fn goal(data: &[u8]) {
     let _ = pathweave_workload::parse_goal_binary(data, "fuzz").map_err(|error| error.to_string());
     let text = text_of(data);
@@ -312,19 +314,19 @@ pub fn goal(data: &[u8]) {
     }
 }
 
-/// A workload file of SimAI.
+/// Parses a workload file of SimAI.
 pub fn simai(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_simai(&text, "fuzz").map_err(|error| error.to_string());
 }
 
-/// A connection matrix of htsim.
+/// Parses a connection matrix of htsim.
 pub fn htsim_cm(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_htsim_cm(&text, "fuzz", None).map_err(|error| error.to_string());
 }
 
-/// A distribution of flow sizes.
+/// Parses a distribution of flow sizes.
 pub fn size_cdf(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::SizeCdf::parse(&text, "fuzz").map_err(|error| error.to_string());

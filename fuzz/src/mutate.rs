@@ -1,8 +1,8 @@
-//! Mutations for the run on a stable compiler: no coverage feedback, but seeded and quick.
+//! Mutations for runs on a stable compiler: without coverage feedback, but seeded and fast.
 
 use pathweave_units::Rng;
 
-/// Words that parsers stumble over.
+/// Words that often trigger mistakes in parsers.
 const WORDS: [&str; 24] = [
     "0",
     "-1",
@@ -30,7 +30,7 @@ const WORDS: [&str; 24] = [
     "\u{0}",
 ];
 
-/// An input made from `seed` by up to eight random changes; `other` lends pieces.
+/// Returns an input made from `seed` by one to eight random changes. Pieces may come from `other`.
 pub fn mutate(seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=rng.below(8) {
@@ -61,7 +61,7 @@ pub fn mutate(seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The letters and digits around a place.
+/// Returns the range of letters and digits around a position.
 fn word_around(bytes: &[u8], at: usize) -> std::ops::Range<usize> {
     let in_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'.' || *b == b'-';
     let before = bytes[..at].iter().rev().take_while(|b| in_word(b)).count();

@@ -1,5 +1,6 @@
 //! Handshake and packet protection. Keys, random bytes and hellos are those of
-//! `crates/datapath/src/secure/tests/golden.py`, which also made the seeds, so the seeds are good messages.
+//! `crates/datapath/src/secure/tests/golden.py`, which also produced the seeds. The seeds are therefore valid
+//! messages.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use pathweave_datapath::secure::{
 };
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
-/// Every draw is filled with its number, counting from 1.
+/// Random source that fills every draw with its number, counted from 1.
 struct Counting(u8);
 
 impl SecureRandom for Counting {
@@ -41,7 +42,7 @@ fn hello(protection: Protection, number: u32) -> Hello {
     }
 }
 
-/// Both ends, and what each has come to.
+/// Both ends with their state.
 struct Pair {
     now: Time,
     client: SocketAddr,
@@ -100,7 +101,7 @@ impl Pair {
             None => {}
         }
     }
-    /// The next good message.
+    /// Returns the next valid message.
     fn next(&mut self) -> Option<Vec<u8>> {
         self.initiator
             .poll_transmit()
@@ -108,15 +109,15 @@ impl Pair {
     }
 }
 
-/// `data` over a good message: what is zero in it stays as it was.
+/// XORs `data` onto a valid message. Zero bytes leave it unchanged.
 fn laid_over(good: &[u8], data: &[u8]) -> Vec<u8> {
     let changes = data.iter().copied().chain(core::iter::repeat(0));
     good.iter().zip(changes).map(|(byte, change)| byte ^ change).collect()
 }
 
-/// The first byte says how many good messages have come through (0 to 4), the second whether the rest is a datagram or
-/// is laid over the next good message. Whatever it is, only the good message itself leads on, and afterwards the
-/// handshake can still be finished.
+/// The first byte is the number of valid messages delivered (0 to 4). The second selects whether the rest is a
+/// datagram or is XORed onto the next valid message. Only the valid message itself may advance the handshake, and
+/// afterwards the handshake must still complete.
 pub fn handshake(data: &[u8]) {
     let [stage, mode, rest @ ..] = data else { return };
     let mut pair = Pair::new(Protection::Encrypt, 0);
@@ -135,7 +136,7 @@ pub fn handshake(data: &[u8]) {
         (pair.near.is_some(), pair.far.is_some(), half_open)
     };
     let before = state(&mut pair);
-    // To both, whomever it is for.
+    // Both ends get the datagram, whichever it addresses.
     pair.responder.handle(pair.now, pair.client, &datagram);
     pair.initiator.handle(pair.now, &datagram);
     let mut answered = 0;
@@ -154,7 +155,7 @@ pub fn handshake(data: &[u8]) {
     assert_eq!(near.agreed, far.agreed);
 }
 
-/// The five messages of a good handshake.
+/// Five messages of a valid handshake.
 static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut pair = Pair::new(Protection::Encrypt, 0);
     let mut messages = vec![];
@@ -167,13 +168,13 @@ static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 });
 
 thread_local! {
-    /// One pair of sessions a mode, each with a good frame of the initiator: a refused frame leaves no trace, so it
-    /// serves all inputs.
+    /// A pair of sessions per mode, each with a valid frame of the initiator. A rejected frame leaves no trace, so
+    /// the sessions serve all inputs.
     static SESSIONS: RefCell<Vec<(Pair, Vec<u8>)>> = RefCell::new(Protection::ALL.map(established).into());
 }
 
 fn established(protection: Protection) -> (Pair, Vec<u8>) {
-    // Other keys than those of the seeds, none of which is good here.
+    // The keys differ from those of the seeds, none of which is valid here.
     let mut pair = Pair::new(protection, 100);
     while let Some(next) = pair.next() {
         pair.deliver(&next);
@@ -184,7 +185,8 @@ fn established(protection: Protection) -> (Pair, Vec<u8>) {
     (pair, frame)
 }
 
-/// A frame as it comes, and laid over a good one, in every mode. None but the good one opens, and that one still does.
+/// Opens a frame as it is, and XORed onto a valid one, in every mode. Only the valid frame may open, and it must
+/// still open afterwards.
 pub fn packet_open(data: &[u8]) {
     let _ = kind_of(data);
     SESSIONS.with_borrow_mut(|sessions| {

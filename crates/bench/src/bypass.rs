@@ -1,8 +1,9 @@
-//! What bypasses the kernel beside UDP sockets: what a byte costs in the process and in the kernel, how many bytes a second there
-//! are, and how long 8 bytes take there and back. AF_XDP, and where it is built in, memory that two processes share over DPDK.
+//! Benchmark of the carriers that bypass the kernel, beside UDP sockets: AF_XDP, and shared memory of two processes
+//! over DPDK if it is built in. Measures CPU time per byte in the process and in the kernel, bytes per second, and
+//! the round trip of 8 bytes.
 //!
-//! Virtual interfaces have XDP and no zero copy, so the kernel's part over AF_XDP is that of a packet made of a copy, for each
-//! packet: it says nothing of a network adapter. The process's own part is the same with any.
+//! Virtual interfaces have XDP, but not its zero copy. Over AF_XDP the kernel then builds each packet from a copy, so
+//! the kernel's part does not apply to a network adapter. The process's own part is the same with any interface.
 
 use std::path::PathBuf;
 
@@ -12,21 +13,21 @@ use crate::transport::ours::{Ours, Protection, Server};
 use crate::transport::place::{End, Packets, Place};
 use crate::transport::{Bandwidth, Floor, Latency};
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "bypass";
 
 const SIZE_BYTES: u64 = 1 << 20;
 const MTUS_BYTES: [u32; 2] = [1_500, 9_000];
-/// Of one measurement.
+/// Duration of one measurement in seconds.
 const SECONDS: f64 = 1.0;
-/// Each is measured so often, in turns; the one in the middle counts.
+/// Number of measurements of each carrier, in turns. The median counts.
 const ROUNDS: usize = 3;
-/// The bar: the process's own time over AF_XDP, of all the time over sockets.
+/// Floor: CPU time of the process itself over AF_XDP, relative to all CPU time over sockets.
 const SHARE: f64 = 0.5;
-/// The bar: bytes a second over shared memory, of those over sockets.
+/// Floor: bytes per second over shared memory, relative to sockets.
 const TIMES: f64 = 1.5;
 
-/// What carries packets.
+/// Carrier of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Sockets,
@@ -45,7 +46,7 @@ impl Carrier {
         }
     }
 
-    /// Options of an end.
+    /// Returns the command-line options of an end.
     fn options(self, end: End, place: &Place, socket: &Socket) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
@@ -61,7 +62,7 @@ impl Carrier {
     }
 }
 
-/// Where two processes meet to share memory.
+/// Socket through which two processes set up shared memory.
 struct Socket(PathBuf);
 
 impl Socket {
@@ -76,7 +77,7 @@ impl Drop for Socket {
     }
 }
 
-/// Measures and prints. True if all floors are met.
+/// Measures and prints. Returns true if all floors are met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     println!(
@@ -105,7 +106,7 @@ pub(crate) fn run() -> (Value, bool) {
 
 struct Report {
     socket: Socket,
-    /// Those that could not be measured, which a note tells.
+    /// Carriers that could not be measured. A note names the reason.
     left_out: Vec<Carrier>,
     streams: Vec<Value>,
     latencies: Vec<Value>,
@@ -131,7 +132,7 @@ impl Report {
         self.notes.push(why);
     }
 
-    /// All carriers in turns, each with what its options make of both ends.
+    /// Measures all carriers in turns, each with its options at both ends.
     fn in_turns<T>(
         &mut self,
         (place, ours, mtu_bytes): (&Place, &Ours, u32),
@@ -228,7 +229,7 @@ impl Report {
     }
 }
 
-/// The one in the middle by a figure.
+/// Returns the median element by a figure.
 fn middle<T>(mut all: Vec<T>, figure: impl Fn(&T) -> f64) -> Option<T> {
     all.sort_by(|a, b| figure(a).total_cmp(&figure(b)));
     let at = all.len() / 2;

@@ -1,5 +1,5 @@
-//! What a packet pays for its path: LAPS's draw among the explicit paths of a host pair, and the delay each acknowledgement
-//! brings.
+//! CPU time of choosing a path per packet: LAPS's random choice among the explicit paths of a host pair, and the
+//! update by the delay in each acknowledgement.
 
 use std::hint::black_box;
 
@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 
 use crate::transport::Floor;
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "choice";
 
-/// Paths of a host pair: those of rails and of a Dragonfly, and many.
+/// Numbers of paths of a host pair: those of rails and of a Dragonfly, and a large one.
 const PATHS: [u16; 3] = [8, 64, 1_024];
-/// Bar of the project, for 8 paths.
+/// Floor of the project for 8 paths, in nanoseconds.
 const AT_MOST_NS: f64 = 30.0;
 const PACKETS: u32 = 1_000_000;
 const RUNS: usize = 5;
 
-/// Measures and prints. True if the floor is met.
+/// Measures and prints. Returns true if the floor is met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     println!("{NAME}  LAPS: a path for a packet, by the delays of all of them");
@@ -47,7 +47,7 @@ pub(crate) fn run() -> (Value, bool) {
     (json!({ "rows": rows, "floors": [floor.json()] }), floor.is_met())
 }
 
-/// A queue pair of LAPS with nothing around it.
+/// Policy of a LAPS queue pair, without an endpoint.
 struct Sender {
     policy: AnyPolicy,
     shared: Shared,
@@ -103,7 +103,7 @@ impl Sender {
         self.policy.on_feedback(NOW, &feedback, &mut cx);
     }
 
-    /// CPU nanoseconds of asking for a path and taking it.
+    /// Returns the CPU nanoseconds of requesting a path and using it.
     fn choose(&mut self) -> f64 {
         let want = Want {
             psn: 0,
@@ -136,7 +136,7 @@ impl Sender {
         each(start)
     }
 
-    /// CPU nanoseconds of the feedback of one packet, which changes one delay.
+    /// Returns the CPU nanoseconds of the feedback of one packet, which changes one delay.
     fn learn(&mut self) -> f64 {
         let start = process_cpu();
         for n in 0..PACKETS {

@@ -1,24 +1,24 @@
-//! Runs of flows: messages a CPU second of one core.
+//! Benchmark of runs at flow fidelity: messages per CPU second of one core.
 
 use pathweave_heap::usage::process_cpu;
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::Quiet;
 use serde_json::{Map, Value, json};
 
-/// What it is called on the command line.
+/// Name on the command line.
 pub(crate) const NAME: &str = "flow";
 
 const RUNS: usize = 3;
 
-/// 1,024 hosts in 64 racks, as many uplinks as hosts a rack.
+/// 1,024 hosts in 64 racks, with as many uplinks as hosts per rack.
 const FABRIC: &str = "run.fidelity = \"flow\"\n[observe]\ninterval = \"0s\"\n\
     [topology]\nkind = \"leaf-spine\"\nleaves = 64\nspines = 16\nhosts_per_leaf = 16\n";
 
 const RINGS: &str = "kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"ring\"\n\
     group_size = 64\nsize = \"64MB\"\n";
 
-/// Name, scheme, workload, whether ranks that are alike are run once, and the messages a CPU second that are the goal. Of such ranks
-/// each message counts that one that is run stands for.
+/// Name, scheme, workload, folding of symmetric ranks, and the goal in messages per CPU second. With folding, every
+/// message that a run one represents counts.
 const CASES: [(&str, &str, &str, &str, f64); 5] = [
     (
         "short and long messages at random, sprayed",
@@ -45,7 +45,7 @@ const CASES: [(&str, &str, &str, &str, f64); 5] = [
     ),
 ];
 
-/// Runs all cases. The figures, and whether all goals are met.
+/// Runs all cases. Returns the figures, and whether all goals are met.
 pub(crate) fn run_all() -> (Value, bool) {
     println!("{NAME}  runs without packets, one core, 1,024 hosts");
     let mut report = Map::new();

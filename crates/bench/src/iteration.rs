@@ -1,4 +1,4 @@
-//! A whole training iteration of 1,024 GPUs at its full sizes, packet by packet; and the same without packets.
+//! Benchmark of a whole training iteration of 1,024 GPUs at full size, at packet and at flow fidelity.
 
 use std::num::NonZeroU16;
 use std::time::Instant;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use crate::scaling;
 
-/// What it is called on the command line.
+/// Name on the command line.
 pub(crate) const NAME: &str = "iteration";
 
-/// Llama 3 70B on 16 stages of 8 replicas of 8 GPUs; 64 leaves without oversubscription at 400 Gb/s.
+/// Llama 3 70B on 16 stages of 8 replicas of 8 GPUs. The network has 64 leaves without oversubscription at 400 Gb/s.
 const SCENARIO: &str = "scheme = \"udmp\"\n[observe]\ninterval = \"0s\"\n\
     [topology]\nkind = \"leaf-spine\"\nleaves = 64\nspines = 16\nhosts_per_leaf = 16\n\
     host_rate = \"400Gbps\"\nspine_rate = \"400Gbps\"\n\
     [[workload]]\nkind = \"transformer\"\nmodel = \"llama-3-70b\"\ngpus = 1024\ntp = 8\npp = 16\nmicrobatches = 1\n";
 
-/// Runs it once in each way. The figures; nothing is a floor.
+/// Runs the iteration once at each fidelity. Returns the figures; there is no floor.
 pub(crate) fn run_both() -> (Value, bool) {
     println!("{NAME}  Llama 3 70B on 1,024 GPUs, TP 8, PP 16, one microbatch at its full size");
     let flows = measure("flow", 1);
@@ -29,7 +29,7 @@ pub(crate) fn run_both() -> (Value, bool) {
     (json!({ "packet": packets.0, "flow": flows.0, "flow_error": error }), true)
 }
 
-/// Its figures in one fidelity, and how long the iteration takes, in seconds.
+/// Returns the figures at one fidelity, and the time of the iteration in seconds.
 fn measure(fidelity: &str, threads: u16) -> (Value, f64) {
     let text = format!("run.fidelity = \"{fidelity}\"\n{SCENARIO}");
     let loaded = Loaded::parse(&text, "iteration.toml", "", &Changes::default());

@@ -1,7 +1,8 @@
-//! One device of several loops: what two of them move, of what one does.
+//! Benchmark of one device with several event loops: the throughput of two loops over that of one.
 //!
-//! Each connection goes from a loop to itself over loopback, so that one loop takes one core: between two hosts each has an end
-//! alone. Two loops are measured where there are two cores; what else the machine does counts against them.
+//! Each connection goes from a loop to itself over loopback, so that one loop uses one core. Between two hosts each
+//! loop has one end only. Two loops are measured if there are two cores. Other work on the machine counts against
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -11,31 +12,31 @@ use serde_json::{Value, json};
 
 use crate::transport::Floor;
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "loops";
 
 const CONNECTIONS: usize = 8;
-/// Long messages: the application's thread has next to nothing to do.
+/// Size of a message in bytes. Messages are long, so that the application's thread has little work.
 const MESSAGE_BYTES: usize = 4 << 20;
 const DEPTH: u64 = 2;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURED: Duration = Duration::from_secs(2);
-/// Each number of loops is measured so often, in turns; the best counts, for other work only slows a run down.
+/// Number of measurements of each number of loops, in turns. The best counts, as other work only slows a run down.
 const ROUNDS: usize = 4;
 const LOOPS: [usize; 2] = [1, 2];
-/// The bar: two loops over one.
+/// Floor: throughput of two loops over one.
 const SPEEDUP: f64 = 1.7;
 
-/// What so many loops moved.
+/// Throughput of a number of loops.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     bytes_per_second: f64,
     cpu_ns_per_byte: f64,
-    /// Cores that were busy.
+    /// Number of busy cores.
     cores: f64,
 }
 
-/// Measures and prints. True if the floor is met.
+/// Measures and prints. Returns true if the floor is met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     println!("{NAME}  {CONNECTIONS} connections of one device over loopback, by one loop and by two");

@@ -1,6 +1,8 @@
-//! Speed and memory of the engine, counted as work per CPU second: `make bench`.
+//! Benchmarks of speed and memory, counted as work per CPU second: `make bench`.
 //!
-//! Each benchmark of the simulator runs in a process of its own, so that peak memory is its own; the best of several runs counts,
+//! Each benchmark of the simulator runs in a separate process, which gives it a peak memory of its own. The best of
+//! several runs counts, because other work on the machine can only slow a run down. Results go to
+//! `target/bench.json`.
 //! since other work on the machine can only slow a run down. Results go to `target/bench.json`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -27,10 +29,11 @@ use workloads::{BENCHES, Bench, LARGEST};
 
 const RUNS: usize = 5;
 
-/// Runs a part; whether it met its floors.
+/// Function that runs a part. It returns the figures, and whether the floors are met.
 type Part = fn() -> (Value, bool);
 
-/// Parts that are no single run of the simulator, in the order in which they are measured; the provider's takes parts of its own.
+/// Parts other than single runs of the simulator, in the order of measurement. The part of the libfabric provider has
+/// subparts.
 const PARTS: [(&str, Part); 7] = [
     (choice::NAME, choice::run),
     (flow::NAME, flow::run_all),
@@ -84,7 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one benchmark in this process, by one thread or so many.
+/// Runs one benchmark in this process, with one thread or the given number.
 fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
     let spec = SimSpec { threads, ..bench.spec() };
     let (wall, start) = (Instant::now(), process_cpu());
@@ -114,7 +117,7 @@ fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
     })
 }
 
-/// All, or one of them; `parts`: only these of it, if there are any.
+/// Runs all parts, or one. `parts` restricts it to some subparts, if not empty.
 fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
     let cores = scaling::cores();
     let (steps, mut tables) = (scaling::steps(cores), Vec::new());
@@ -172,13 +175,13 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
     }
     println!("written to target/bench.json");
     if !met {
-        // Told, not failed: a busy machine misses a floor that a quiet one meets.
+        // A missed floor is reported and is not a failure. A busy machine may miss a floor that an idle one meets.
         println!("a floor was missed; see above");
     }
     ExitCode::SUCCESS
 }
 
-/// Runs one benchmark by so many threads, in a process of its own.
+/// Runs one benchmark with the given number of threads, in a separate process.
 fn run(bench: &Bench, threads: u16) -> Value {
     let program = std::env::current_exe().expect("this program has a path");
     let threads = threads.to_string();
@@ -188,7 +191,7 @@ fn run(bench: &Bench, threads: u16) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON from this very program")
 }
 
-/// Runs one of the largest benchmarks once, on all cores; an error where there is no memory for it.
+/// Runs one of the largest benchmarks once, on all cores. Returns an error if there is not enough memory.
 fn largest(bench: &Bench, cores: u16) -> Result<Value, String> {
     let needed = bench.max_rss_bytes.unwrap_or(0);
     let free = available_bytes().unwrap_or(0);
@@ -214,7 +217,7 @@ fn speed(value: &Value) -> f64 {
     value["packet_hops_per_cpu_s"].as_f64().unwrap_or(0.0)
 }
 
-/// Prints a result beside its bars and the nearest peer; false if it misses a floor.
+/// Prints a result beside its floors and the nearest peer. Returns false if it misses a floor.
 fn print(bench: &Bench, value: &Value) -> bool {
     let (hops, rss) = (speed(value), value["peak_rss_bytes"].as_u64().unwrap_or(0));
     let per_hop = value["events_per_packet_hop"].as_f64().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! How much sooner a run is over with several threads: wall time of B1 to B3 by their number, as a table and a curve.
+//! Speed-up of a run by threads: wall time of B1 to B3 by number of threads, as a table and a curve.
 
 use std::fmt::Write;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::workloads::Bench;
 
-/// Those of this machine, of which one run can use 1,024.
+/// Returns the number of cores of this machine, limited to the 1,024 that one run can use.
 pub(crate) fn cores() -> u16 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().min(1_024) as u16)
 }
 
-/// 1, 2, 4, ... up to the number of cores, and that.
+/// Returns 1, 2, 4, ... below the number of cores, and that number.
 pub(crate) fn steps(cores: u16) -> Vec<u16> {
     let mut steps: Vec<u16> = (0..16).map(|power| 1 << power).take_while(|step| *step < cores).collect();
     steps.push(cores);
     steps
 }
 
-/// Measures a benchmark with each number of threads, in turns, `runs` times; the fastest counts. `run` makes a run in a process
-/// of its own.
+/// Measures a benchmark `runs` times with each number of threads, in turns. The fastest counts. `run` makes a run in
+/// a separate process.
 pub(crate) fn measure(
     bench: &Bench,
     steps: &[u16],
@@ -50,13 +50,13 @@ pub(crate) fn measure(
     Value::Object(table)
 }
 
-/// How many times as fast as one thread so many are.
+/// Returns the speed-up of a number of threads over one.
 pub(crate) fn speedup(table: &Value, threads: u16) -> Option<f64> {
     let wall = |threads: u16| table[threads.to_string()]["wall_s"].as_f64();
     Some(wall(1)? / wall(threads)?)
 }
 
-/// Whether all numbers of threads led to the same digest.
+/// Returns true if all numbers of threads gave the same digest.
 pub(crate) fn agree(table: &Value) -> bool {
     let digests: Vec<&Value> =
         table.as_object().into_iter().flat_map(Map::values).map(|row| &row["digest"]).collect();
@@ -67,7 +67,7 @@ fn wall_s(value: &Value) -> f64 {
     value["wall_s"].as_f64().unwrap_or(f64::MAX)
 }
 
-/// A curve for each benchmark: threads across, speed-up upwards, and the line of the ideal.
+/// Returns a plot with a curve per benchmark: speed-up over threads, and the ideal line.
 pub(crate) fn curve(tables: &[(&str, Value)], steps: &[u16]) -> String {
     const WIDTH: f64 = 480.0;
     const HEIGHT: f64 = 360.0;
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(speedup(&table, 2), Some(2.0));
         assert!(agree(&table));
         let svg = curve(&[("B1", table)], &[1, 2]);
-        // Twice as fast with two threads: the upper right corner of the field.
+        // Twice as fast with two threads is the upper right corner of the field.
         assert!(svg.contains("240.0,180.0 432.0,48.0"), "{svg}");
     }
 }

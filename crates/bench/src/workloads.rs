@@ -1,33 +1,33 @@
-//! The standard workloads B1 to B5: a fat tree under random packet spraying.
+//! Standard workloads B1 to B5: a fat tree under random packet spraying.
 
 use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::presets;
 use pathweave_units::{Bytes, HostId, Rng, Time};
 use pathweave_workload::{Draft, GraphBuilder, GroupId, MessageGraph, NewMessage, Stream};
 
-/// A benchmark of the simulator.
+/// Benchmark of the simulator.
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     preset: &'static str,
     work: Work,
     size: Bytes,
-    /// Packet-hops per CPU second that it must reach, and those aimed at.
+    /// Floor and goal in packet-hops per CPU second.
     pub(crate) floor: Option<f64>,
     pub(crate) goal: Option<f64>,
-    /// Most memory it may take, in bytes.
+    /// Largest allowed memory in bytes.
     pub(crate) max_rss_bytes: Option<u64>,
-    /// The nearest measurement of another simulator: (which, packet-hops per CPU second). See docs/benchmarks.md.
+    /// Nearest measurement of another simulator: its name and packet-hops per CPU second. See docs/benchmarks.md.
     pub(crate) peer: (&'static str, f64),
 }
 
-/// What hosts send.
+/// Traffic of the hosts.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Each to one other.
+    /// Each host sends to one other host.
     Permutation,
-    /// Rings of so many members, one for each rail of their blocks of hosts; the first steps of an all-reduce, in each of which a
-    /// member sends on what it received in the one before.
+    /// Rings of `members` hosts, one for each rail of their blocks of hosts. They run the first steps of an
+    /// all-reduce, in each of which a member sends on what it received in the step before.
     Rings { rails: u32, members: u32, steps: u32 },
 }
 
@@ -67,10 +67,10 @@ pub(crate) const BENCHES: [Bench; 3] = [
     },
 ];
 
-/// Steps of B5. An all-reduce in a ring of 1,024 has 2,046; these are as many as fit into the memory of B4.
+/// Steps of B5. An all-reduce in a ring of 1,024 has 2,046 steps; this number fits into the memory of B4.
 const RING_STEPS: u32 = 6;
 
-/// As many hosts as the largest fabrics are planned for. They take minutes and much of a machine's memory, so they run once.
+/// Benchmarks with as many hosts as the largest planned fabrics. They take minutes and much memory, so they run once.
 pub(crate) const LARGEST: [Bench; 2] = [PERMUTATION_OF_A_MILLION, RINGS_OF_A_MILLION];
 
 const RINGS_OF_A_MILLION: Bench = Bench {
@@ -98,12 +98,12 @@ const PERMUTATION_OF_A_MILLION: Bench = Bench {
 };
 
 impl Bench {
-    /// The one of this name.
+    /// Returns the benchmark of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Bench> {
         BENCHES.iter().chain(&LARGEST).find(|bench| bench.name == name)
     }
 
-    /// The run as a user's scenario would make it: default switches (PFC and ECN on), the `rps` scheme.
+    /// Returns the run that a user's scenario would make: default switches (PFC and ECN on), the `rps` scheme.
     pub(crate) fn spec(&self) -> SimSpec {
         let preset =
             presets().iter().find(|p| p.name == self.preset).expect("a preset of the topology crate");
@@ -138,7 +138,7 @@ impl Bench {
                             })
                             .collect();
                         for (member, message) in now.iter().enumerate() {
-                            // What its predecessor sent it.
+                            // The message that this one's sender received from its predecessor.
                             let from = (member + members as usize - 1) % members as usize;
                             if let Some(before) = before[from] {
                                 builder.after(*message, before).expect("both were declared");
@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    /// Two blocks of two rails with four members: every member of a ring is of its rail and block, sends to the next, and
-    /// again once it has received.
+    /// Two blocks of two rails with four members. Every member of a ring is on its rail and in its block, sends to
+    /// the next member, and sends again once it has received.
     #[test]
     fn rings_stay_on_their_rails() {
         let work = Work::Rings { rails: 2, members: 4, steps: 3 };

@@ -1,4 +1,4 @@
-//! Frames that are none of ours, or no frames at all, over AF_XDP.
+//! Foreign and malformed frames over AF_XDP.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{End, Family, Net, board, bypass, config, connect, make, wait_until
 
 const MUCH: usize = 1_000_000;
 
-/// Devices at both ends, and what sends frames from the far one.
+/// Devices at both ends, and the sender of frames at the far end.
 struct Both {
     near: Device,
     counters: Counters,
@@ -35,7 +35,7 @@ impl Both {
 fn hostile_frames_are_counted_and_dropped() {
     let Some(net) = make("hostile_frames_are_counted_and_dropped", 1_500, 1) else { return };
     let both = Both::open(&net, Family::V4);
-    // The program leaves the others to the kernel.
+    // The program passes the other frames to the kernel.
     hostile::hostile_frames_are_counted_and_dropped(both.target(&net), &hostile::FOR_US);
 }
 
@@ -57,10 +57,10 @@ fn an_interface_that_is_removed_ends_connections_and_nothing_else() {
     write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
     net.remove_link();
     let nothing = Region::zeroed(100).expect("memory");
-    // It may have noticed by itself.
+    // The connection may have closed already.
     let _ = there.send(1, nothing.all());
     wait_until("the connection ends", || {
-        // It is over once all its completions have been taken.
+        // `ended` reports the close after all completions have been taken.
         while there.take().is_some() {}
         there.ended().is_some()
     });

@@ -1,4 +1,5 @@
-//! Devices over AF_XDP between two network namespaces. Skipped, with a word, where this process may make none.
+//! Devices over AF_XDP between two network namespaces. A test is skipped with a message if this process may not
+//! create namespaces.
 
 mod support;
 
@@ -11,7 +12,7 @@ use support::{
     End, Family, INTERFACE, Net, backend, board, bypass, config, connect, make, wait_until, write_and_compare,
 };
 
-/// Bytes that take many packets of any size.
+/// Bytes that need many packets of any size.
 const MUCH: usize = 3_000_000;
 
 fn fit(config: DeviceConfig, mtu_bytes: u32) -> DeviceConfig {
@@ -20,7 +21,7 @@ fn fit(config: DeviceConfig, mtu_bytes: u32) -> DeviceConfig {
     config
 }
 
-/// Writes and reads both ways past the kernel's network stack.
+/// Writes and reads in both directions, bypassing the kernel's network stack.
 fn exchange(mtu_bytes: u32, family: Family, change: impl Fn(&mut DeviceConfig)) {
     let Some(net) = make("exchange", mtu_bytes, 1) else { return };
     let open = |end| {
@@ -37,7 +38,7 @@ fn exchange(mtu_bytes: u32, family: Family, change: impl Fn(&mut DeviceConfig)) 
     }
     let (near, far) = (near_counts.read(), far_counts.read());
     for tally in [near, far] {
-        // Much both ways, of which the kernel carried no more than what made it look for neighbours.
+        // Both directions carry much data. The kernel carries only the packets that trigger its neighbour resolution.
         let packets = (MUCH / mtu_bytes as usize) as u64;
         assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
         assert!(tally.sent_by_kernel < packets / 4, "{tally:?}");
@@ -140,7 +141,7 @@ fn an_unspecified_address_stands_for_the_interfaces_first() {
     }
 }
 
-/// A pair of devices over AF_XDP with a connection, and what writes through it.
+/// Two devices over AF_XDP with a connection, and memory to write through it.
 struct Carrying {
     net: Net,
     near: Device,
@@ -214,7 +215,7 @@ fn marks_arrive() {
         let (far, counters) = bypass(&net, End::Far, config(End::Far, family));
         let (there, _back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
-        // The other end has told of marks, packet by packet.
+        // The peer has reported the marks packet by packet.
         let marked: u64 = there.stats().expect("it lives").paths.iter().map(|path| path.marked).sum();
         assert!(marked > 1_000, "{marked} packets were acknowledged as marked");
         assert!(

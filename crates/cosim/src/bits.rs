@@ -1,6 +1,6 @@
-//! Fields of any width in words of 32 bits, the first at the lowest bit.
+//! Packing of fields of any width into 32-bit words, starting at the lowest bit.
 
-/// Packs fields.
+/// Packer of fields.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     words: Vec<u32>,
@@ -8,11 +8,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// An empty vector.
+    /// Creates an empty vector.
     pub fn new() -> Self {
         Self::default()
     }
-    /// Adds a field of `bits` bits, at most 64. Panics if the value has more.
+    /// Adds a field of `bits` bits, at most 64. Panics if the value needs more bits.
     pub fn put(mut self, value: impl Into<u64>, bits: usize) -> Self {
         let value = value.into();
         assert!(bits <= 64 && (bits == 64 || value >> bits == 0), "{value} does not fit into {bits} bits");
@@ -26,7 +26,7 @@ impl Writer {
         }
         self
     }
-    /// The words, filled up with zeroes to `count`. Panics if there are more.
+    /// Returns the words, padded with zeros to `count`. Panics if there are more.
     pub fn words(mut self, count: usize) -> Vec<u32> {
         assert!(self.words.len() <= count, "{} words, at most {count}", self.words.len());
         self.words.resize(count, 0);
@@ -34,7 +34,7 @@ impl Writer {
     }
 }
 
-/// Takes fields out again, in the same order.
+/// Unpacker of fields in the order in which they were packed.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     words: &'a [u32],
@@ -42,11 +42,11 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// At the lowest bit.
+    /// Creates a reader that starts at the lowest bit.
     pub fn new(words: &'a [u32]) -> Self {
         Reader { words, bits: 0 }
     }
-    /// The next field, of at most 64 bits. Panics beyond the end.
+    /// Returns the next field of at most 64 bits. Panics beyond the end.
     pub fn take(&mut self, bits: usize) -> u64 {
         let field = (0..bits).fold(0, |field, bit| {
             let at = self.bits + bit;
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         self.bits += bits;
         field
     }
-    /// The next bit.
+    /// Returns the next bit.
     pub fn flag(&mut self) -> bool {
         self.take(1) == 1
     }

@@ -1,11 +1,11 @@
-//! Circuits of `hardware/laps`, simulated by Verilator and driven clock by clock from tests.
+//! Circuits of `hardware/laps`, simulated by Verilator and clocked from tests.
 //!
-//! A circuit is simulated with its bench (`hardware/laps/bench`), a module with a clock and two vectors: what goes in, and what
-//! comes out. [`Model::build`] makes a program of it, [`Model::run`] clocks it. [`Writer`] and [`Reader`] pack fields into the
-//! vectors, the first at the lowest bit, as the benches have them.
+//! A circuit is simulated with its bench (`hardware/laps/bench`), a module with a clock, an input vector and an
+//! output vector. [`Model::build`] builds a program from it, and [`Model::run`] clocks it. [`Writer`] and [`Reader`]
+//! pack fields into the vectors, starting at the lowest bit, as the benches expect.
 //!
-//! The program runs beside the test, with pipes between them: so nothing of it is linked, and where there is no Verilator all
-//! that is missing is the test.
+//! The program runs beside the test and is connected by pipes. So nothing of it is linked, and without Verilator only
+//! these tests are skipped.
 #![warn(missing_docs)]
 
 mod bits;

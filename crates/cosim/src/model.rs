@@ -1,41 +1,41 @@
-//! A circuit as a program: built once, then fed.
+//! Simulation of a circuit as a separate program.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A bench of `hardware/laps/bench` with values for its parameters.
+/// Bench of `hardware/laps/bench` with values for its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Circuit<'a> {
-    /// The name of the bench: `chooser` for `chooser_bench.sv`.
+    /// Name of the bench: `chooser` for `chooser_bench.sv`.
     pub bench: &'a str,
-    /// Parameters that are not as in the file.
+    /// Parameters that differ from the defaults in the file.
     pub parameters: &'a [(&'a str, u32)],
-    /// Words of its two vectors: what goes in, what comes out.
+    /// Numbers of words in the input and in the output vector.
     pub words: (usize, usize),
 }
 
-/// Why a circuit cannot be simulated.
+/// Reason why a circuit cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Verilator is missing.
+    /// Verilator is not installed.
     #[error("there is no Verilator (Debian: apt install verilator)")]
     NoVerilator,
-    /// Verilator, or the compiler after it, found a mistake.
+    /// Verilator or the compiler reported an error.
     #[error("{bench} cannot be built:\n{told}")]
     Build {
-        /// The bench.
+        /// Name of the bench.
         bench: String,
-        /// What they said.
+        /// Output of the failed program.
         told: String,
     },
-    /// The operating system said no.
+    /// The operating system reported an error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A running simulation. It ends when this is dropped.
+/// Running simulation. It ends on drop.
 #[derive(Debug)]
 pub struct Model {
     program: Child,
@@ -44,12 +44,12 @@ pub struct Model {
     words: (usize, usize),
 }
 
-/// Clocks that go to the program at once: what it answers waits there until it has them all.
+/// Number of clocks sent to the program at a time. It answers after it has received all of them.
 const BATCH: usize = 4_096;
 
 impl Model {
-    /// Starts a simulation of the circuit, in an arbitrary state. Builds the program unless that has been done since the sources
-    /// changed.
+    /// Starts a simulation of the circuit in an arbitrary state. Builds the program if the sources have changed since
+    /// the last build.
     pub fn build(circuit: &Circuit<'_>) -> Result<Self, Error> {
         let mut program =
             Command::new(built(circuit)?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -58,8 +58,8 @@ impl Model {
         Ok(Model { program, stimuli, responses, words: circuit.words })
     }
 
-    /// Clocks the circuit once for each stimulus; gives the words that come out, as many for each clock as the circuit has. A
-    /// response is what the outputs were before the clock's edge. Panics if the program fails: that is a mistake in the bench.
+    /// Clocks the circuit once for each stimulus and returns the output words of each clock. These are the outputs
+    /// before the clock's edge. Panics if the program fails, which is a mistake in the bench.
     pub fn run(&mut self, stimuli: &[Vec<u32>]) -> Vec<Vec<u32>> {
         stimuli.chunks(BATCH).flat_map(|batch| self.batch(batch)).collect()
     }
@@ -86,7 +86,7 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // The program ends with its input.
+        // The program ends at the end of its input.
         self.stimuli = None;
         let _ = self.program.wait();
     }
@@ -96,7 +96,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The program of a circuit. Tests run side by side: one builds, the others wait.
+/// Returns the program of a circuit, and builds it if necessary. Among tests that run in parallel, one builds and the
+/// others wait.
 fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     let sources = root().join("hardware/laps");
     let values: String = circuit.parameters.iter().map(|(name, value)| format!("-{name}-{value}")).collect();
@@ -146,13 +147,13 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     Err(Error::Build { bench: circuit.bench.to_owned(), told })
 }
 
-/// Copies what Verilator's own library has been compiled to: it is the same for all circuits, and takes longer than many of them.
-/// Instants are kept, so that another version of the library is compiled anew.
+/// Copies the object files of Verilator's runtime library. They are the same for all circuits, and take longer to
+/// compile than many circuits. Time stamps are kept, so that another version of the library is compiled again.
 fn copy_runtime(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for name in ["verilated.o", "verilated_threads.o"] {
         let Ok(modified) = fs::metadata(from.join(name)).and_then(|data| data.modified()) else { continue };
-        // Another test may be at it: a whole file takes the place of the old one.
+        // Another test may copy at the same time, so the file is replaced atomically.
         let part = to.join(format!("{name}-{}", from.file_name().unwrap_or_default().display()));
         fs::copy(from.join(name), &part)?;
         File::options().write(true).open(&part)?.set_modified(modified)?;
@@ -161,7 +162,7 @@ fn copy_runtime(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of all modules that a bench has in it, by their names.
+/// Returns the files of all modules that a bench uses, directly or indirectly.
 fn needed(sources: &Path, bench: &Path) -> io::Result<Vec<PathBuf>> {
     let mut modules = Vec::new();
     for entry in fs::read_dir(sources)? {
@@ -193,7 +194,7 @@ fn needed(sources: &Path, bench: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|i| modules[i].0.clone()).collect())
 }
 
-/// Whether the program is there and no source has changed since.
+/// Returns true if the program exists and is newer than all sources.
 fn is_newer<'a>(program: &Path, sources: impl Iterator<Item = &'a PathBuf>) -> io::Result<bool> {
     let Ok(built) = fs::metadata(program).and_then(|data| data.modified()) else { return Ok(false) };
     for source in sources {

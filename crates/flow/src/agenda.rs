@@ -1,4 +1,4 @@
-//! What is to come: by time, and in a fixed order at one instant.
+//! Future events, sorted by time and in a fixed order at the same time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,16 +7,16 @@ use pathweave_execution::Step;
 use pathweave_units::Time;
 use pathweave_workload::TaskId;
 
-/// Something that happens at an instant that is known ahead. In this order where they happen at one instant.
+/// Event at a time that is known in advance. The order of the variants is the order of events at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Step(Step),
-    /// A part of a message has arrived.
+    /// A part of a message has arrived at its receiver.
     Delivered {
         message: u32,
         part: u16,
     },
-    /// Its sender knows.
+    /// The sender has the last acknowledgement of a message.
     Acknowledged {
         message: u32,
     },
@@ -24,13 +24,13 @@ pub(crate) enum Event {
     LaneFree(u32),
 }
 
-/// Bits of the number of a task: graphs have fewer than 2^30.
+/// Number of bits of a task number, as graphs have fewer than 2^30 tasks.
 const TASK: u32 = 30;
-/// Below the kind of an event.
+/// Number of bits below the kind of an event.
 const NUMBERS: u32 = 61;
 
 impl Event {
-    /// What kind it is and its two numbers, in one whose order is that of events.
+    /// Returns the kind and the two numbers of the event as one integer. Integers sort as events do.
     pub(crate) fn code(self) -> u64 {
         let (kind, second, number) = match self {
             Event::Step(Step::Told { task, by }) => (0, by.0, task.0),
@@ -57,19 +57,19 @@ impl Event {
     }
 }
 
-/// Events by time. Those that become known at their very instant are kept apart, so that they do not pass through all
-/// that is to come.
+/// Priority queue of events by time. Events for the current time are stored separately, so that they need not pass
+/// through the heap of future events.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
-    /// Time and code.
+    /// Time and code of future events.
     later: BinaryHeap<Reverse<u128>>,
-    /// Codes, of `now`.
+    /// Codes of events at time `now`.
     due: BinaryHeap<Reverse<u64>>,
     now: u64,
 }
 
 impl Agenda {
-    /// An event happens at `at`, which is not before the instant at hand.
+    /// Adds an event at time `at`, which must not be before the current time.
     pub(crate) fn push(&mut self, at: Time, event: Event) {
         let (at, code) = (at.as_ps(), event.code());
         if at == self.now {
@@ -79,18 +79,18 @@ impl Agenda {
         }
     }
 
-    /// When the next event happens. Nothing is left of the instant at hand.
+    /// Returns the time of the next event. No event of the current time may be left.
     pub(crate) fn next(&self) -> Time {
         self.later.peek().map_or(Time::MAX, |Reverse(key)| Time::from_ps((key >> 64) as u64))
     }
 
-    /// The instant at hand is this one from now on.
+    /// Advances the current time.
     pub(crate) fn begin(&mut self, now: Time) {
         debug_assert!(self.due.is_empty() && self.next() >= now);
         self.now = now.as_ps();
     }
 
-    /// The code of the first event that is left of the instant at hand.
+    /// Returns the code of the first remaining event of the current time.
     pub(crate) fn first(&self) -> Option<u64> {
         let due = self.due.peek().map(|Reverse(code)| *code);
         let later = self.later.peek().filter(|Reverse(key)| (key >> 64) as u64 == self.now);
@@ -98,7 +98,7 @@ impl Agenda {
         due.into_iter().chain(later).min()
     }
 
-    /// Takes it.
+    /// Removes the event that [`first`](Agenda::first) returned.
     pub(crate) fn pop(&mut self, code: u64) {
         if self.due.peek() == Some(&Reverse(code)) {
             self.due.pop();

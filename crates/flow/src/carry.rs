@@ -1,5 +1,5 @@
-//! How a message is carried: its parts wait in the lane of a queue pair, in the order of posting, and are served one after
-//! another, long ones as flows, short ones at once.
+//! Transport of a message. Its parts wait in the lane of a queue pair in the order of posting and are served one
+//! after the other. Long parts become flows of the solver; short ones are sent at once.
 
 use pathweave_execution::{Completed, ConnId, QueuePairs, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
@@ -17,16 +17,17 @@ use crate::recovery::Pace;
 use crate::sizes::Size;
 use crate::solver::{FlowId, Use};
 
-/// Messages of so many bytes on the wire, or fewer, are sent before any feedback.
+/// Largest size on the wire, in bytes, of a message that is sent before any feedback arrives.
 const SHORT: u64 = 30_000;
 
-/// Hosts that choose paths they have found free do so after so many idle times of a path, of which a round trip is two.
+/// Time in which hosts that choose uncongested paths find them, in idle one-way times of a path. A round trip is two
+/// of these.
 const FIND_WITHIN: f64 = 8.0;
-/// How far the wait of a message's last packet is from the mean at most, in relation: fitted to the 99th percentile of messages of
-/// rings, and to halving and doubling in the mean of schemes.
+/// Largest relative deviation of the wait of a message's last packet from the mean. Fitted to the 99th percentile of
+/// messages in rings, and to the mean of halving and doubling, for several schemes.
 const SPREAD_OF_WAITS: f64 = 0.3;
 
-/// A number from 0 to 1 of 64 bits.
+/// Maps 64 random bits to a number from 0 to 1.
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -37,7 +38,7 @@ impl Engine<'_> {
         (message.src, message.dst)
     }
 
-    /// A message is posted.
+    /// Posts a message.
     pub(crate) fn begin(&mut self, now: Time, flow: u32) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.execution.connections.of(flow);
@@ -48,7 +49,7 @@ impl Engine<'_> {
         let lanes = self.execution.connections[conn].queue_pairs.len();
         let first = self.execution.connections[conn].queue_pairs[0];
         let pair = self.lanes[first as usize].pair;
-        // Parts of a message take a path each.
+        // If a message is divided, its parts take different paths.
         let single = self.lanes[first as usize].used();
         let used = if lanes == 1 { single } else { PathUse::All };
         let Some(whole) = self.size(pair, used, message.size.get()) else {
@@ -76,7 +77,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes the lanes of a connection. False: there is no way to its receiver.
+    /// Creates the lanes of a connection. Returns false if the receiver is unreachable.
     fn open(&mut self, conn: ConnId) -> bool {
         let connection = &self.execution.connections[conn];
         let (src, dst, group) = (connection.src, connection.dst, connection.group);
@@ -124,18 +125,18 @@ impl Engine<'_> {
         self.network.pairs[pair as usize].profile
     }
 
-    /// What a message of so many bytes takes between the hosts of a pair over one path or all, and the rate of these.
+    /// Returns the size of a message between the hosts of a pair, over one path or all, and the rate of these paths.
     fn size(&mut self, pair: u32, used: PathUse, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
         Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
     }
 
-    /// How long an acknowledgement takes back between the hosts of a pair.
+    /// Returns the time that an acknowledgement takes back to the sender.
     fn back(&self, pair: u32) -> Duration {
         self.profile(pair).map_or(Duration::ZERO, |number| self.sizes.back(number))
     }
 
-    /// The next part that waits in a lane has its turn, if nothing is before it.
+    /// Serves the next waiting parts of a lane while the lane is free.
     pub(crate) fn serve_next(&mut self, now: Time, lane: u32) {
         loop {
             let at = &mut self.lanes[lane as usize];
@@ -155,7 +156,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A part of this size has its turn.
+    /// Serves a part of the given size.
     fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let (src, dst) = self.ends(part.message);
         if let Some(single) = &mut self.lanes[lane as usize].single
@@ -172,7 +173,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What the messages of a lane use, into `uses`.
+    /// Stores in `uses` the resources that the messages of a lane use.
     fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
         let at = &self.lanes[lane as usize];
         match &at.single {
@@ -229,7 +230,8 @@ impl Engine<'_> {
         self.lanes[lane as usize].serving = Some(flow);
     }
 
-    /// What arrives of what a lane sends: nothing on a path that leads nowhere, less where sprayed packets meet a dead link.
+    /// Returns the fraction of a lane's bytes that arrives. It is 0 on a path that leads nowhere, and below 1 if
+    /// sprayed packets meet a dead link.
     pub(crate) fn efficiency(&self, lane: u32) -> f64 {
         let at = &self.lanes[lane as usize];
         match &at.single {
@@ -239,15 +241,16 @@ impl Engine<'_> {
         }
     }
 
-    /// What has crossed the links of both ends' switches, and what of that the pair has sent.
+    /// Returns the bytes that have crossed the links of the sender's and of the receiver's switch, and the part of
+    /// them that the pair has sent.
     fn crossed(&self, now: Time, pair: u32, gauges: Option<(u32, u32)>) -> [f64; 3] {
         let Some((from, to)) = gauges else { return [0.0; 3] };
         let of_pair = self.levels_of_pairs[pair as usize].crossed(now);
         [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now), of_pair]
     }
 
-    /// A short message is sent whole at line rate. It waits in the queues it meets, its own host's among them, of which only
-    /// the longer counts: what waits there comes later to the switches.
+    /// Sends a short message whole at line rate. It waits in the queue of its own host and in those of switches. Only
+    /// the longer of both waits counts: a message delayed at the host reaches the switches later.
     fn serve_short(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let wire = size.wire as f64;
         let (mut at_host, mut at_switches) = (0.0f64, 0.0);
@@ -285,7 +288,7 @@ impl Engine<'_> {
         }
         self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / line).ceil() as u64);
         if efficiency == 0.0 {
-            // It is lost, and nothing here sends it again before a path leads there.
+            // The message is lost. The model retransmits it when a path leads to the receiver again.
             self.marks.lost();
             self.lanes[lane as usize].free_at = now;
             return self.hold(lane, part);
@@ -294,15 +297,15 @@ impl Engine<'_> {
         self.arrives(now, lane, part, now + size.ideal + wait);
     }
 
-    /// A short message waits for a path to its receiver.
+    /// Makes a short message wait for a path to its receiver.
     fn hold(&mut self, lane: u32, part: Part) {
         let at = &mut self.lanes[lane as usize];
         at.waiting.push_front(part);
         at.waits_until_free = true;
     }
 
-    /// A part of a message arrives at this instant, and its sender hears of it. That is known for good; so where
-    /// nothing waits for it, it is entered at once, and only what begins something is an event.
+    /// Schedules the arrival of a part at time `at`, and its acknowledgement. Both are certain. If no task waits for
+    /// them, they are recorded at once; otherwise they become events.
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
         let Lane { pair, conn, .. } = self.lanes[lane as usize];
@@ -327,7 +330,7 @@ impl Engine<'_> {
         }
     }
 
-    /// All of a part has left.
+    /// Ends the service of a part that has left its sender completely.
     pub(crate) fn finish(&mut self, now: Time, flow: FlowId) {
         let mut service = self.services[flow as usize].take().expect("a flow that ends is in service");
         service.advance(now);
@@ -369,8 +372,8 @@ impl Engine<'_> {
         self.serve_next(now, lane);
     }
 
-    /// By what the wait of a part of a message is longer than the mean. Ranks that stand for others have none: it would be that of
-    /// all of them.
+    /// Returns the random factor on the wait of a part. Representatives of a folded graph have none, as it would
+    /// apply to all hosts that they represent.
     fn chance(&self, part: Part) -> f64 {
         if self.spec.graph.folding().is_some() {
             return 1.0;
@@ -379,13 +382,13 @@ impl Engine<'_> {
         1.0 + SPREAD_OF_WAITS * (2.0 * unit(number) - 1.0)
     }
 
-    /// Enters bytes of a service in the ledger.
+    /// Adds bytes of a service to the ledger.
     fn count(&mut self, service: &Service, bytes: f64) {
         let ends = self.ends(service.part.message);
         self.ledger.add(&self.network, &self.lanes[service.lane as usize], ends, (bytes, service.acks));
     }
 
-    /// Enters what all services have sent so far.
+    /// Adds to the ledger what all services have sent so far.
     pub(crate) fn count_all(&mut self, now: Time) {
         for flow in 0..self.services.len() {
             if let Some(mut service) = self.services[flow] {
@@ -402,7 +405,7 @@ impl Engine<'_> {
         let conn = self.execution.connections.of(message);
         let size = self.spec.graph.messages()[message as usize].size.get();
         let bytes = match self.execution.connections[conn].queue_pairs.len() {
-            // Gone where all has been acknowledged ahead.
+            // Queue pairs are gone if all acknowledgements were recorded in advance.
             0 | 1 => size,
             lanes => shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len),
         };
@@ -427,7 +430,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The network has changed: routes, links, or both. Every message in service goes on over what there is now.
+    /// Handles a change of routes or links. Every message in service continues over the new network.
     pub(crate) fn rebuild(&mut self, now: Time) {
         self.count_all(now);
         self.ledger.flush(&mut self.network);

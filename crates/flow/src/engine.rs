@@ -1,4 +1,4 @@
-//! A run: the workload in execution over flows that share links, from instant to instant.
+//! Engine of a run: executes the workload over flows that share links, from one event time to the next.
 
 use pathweave_execution::{Due, Execution, Step};
 use pathweave_results::EndReason;
@@ -22,33 +22,34 @@ use crate::sizes::Sizes;
 use crate::slow::Slow;
 use crate::solver::{FlowId, ResourceId, Solver, Use};
 
-/// Events between two looks of the monitor.
+/// Number of events between two calls of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
 
-/// A run in progress.
+/// Run in progress.
 pub(crate) struct Engine<'a> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) models: Vec<Model>,
     pub(crate) network: Network<'a>,
     pub(crate) solver: Solver,
-    /// Its queue pairs are lanes.
+    /// Execution of the workload. Its queue pairs are lanes.
     pub(crate) execution: Execution<u32>,
     pub(crate) agenda: Agenda,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) free_lanes: Vec<u32>,
-    /// By flow of the solver.
+    /// Services by flow of the solver.
     pub(crate) services: Vec<Option<Service>>,
     pub(crate) completions: IndexedHeap,
     pub(crate) sizes: Sizes,
     pub(crate) law: Law,
-    /// By resource.
+    /// Queues by resource.
     pub(crate) queues: Vec<PortQueue>,
     pub(crate) shorts: ShortLoads,
-    /// By class: up from its switch, and down to it.
+    /// Traffic by class: up from its switch, and down to it.
     pub(crate) levels: Vec<[Level; 2]>,
-    /// By pair of the network: what it sends.
+    /// Traffic sent by each pair of the network.
     pub(crate) levels_of_pairs: Vec<Level>,
-    /// Of rate controls by timers, where messages begin together or wait for each other, and where they come at random.
+    /// Rate controls by timers. `recovering` is used if messages begin together or wait for each other, `slow` if
+    /// they begin at random.
     pub(crate) recovering: Recovering,
     pub(crate) slow: Slow,
     pub(crate) ledger: Ledger,
@@ -58,17 +59,17 @@ pub(crate) struct Engine<'a> {
     pub(crate) touched_resources: Vec<ResourceId>,
     next_change: usize,
     pub(crate) events: u64,
-    /// When the run ends at the latest, and why it would.
+    /// Latest end of the run, with its reason.
     pub(crate) until: (Time, EndReason),
-    /// The latest instant of which something is known for good.
+    /// Latest time whose events have already been recorded.
     pub(crate) known: Time,
 }
 
 impl<'a> Engine<'a> {
-    /// Sets a run up, of which links have this share of their capacity.
+    /// Sets up a run whose links have this share of their capacity.
     ///
     /// # Errors
-    /// What is wrong for packets, too, and what depends on them.
+    /// Errors that also apply to packets, and features that depend on packets.
     pub(crate) fn new(spec: &'a SimSpec, efficiency: f64) -> Result<Self, SimError> {
         let refuse::Admitted { ways, models, connections } = refuse::admit(spec)?;
         let execution =
@@ -110,7 +111,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Resources and pairs are new.
+    /// Resets the state by resource after resources and pairs have changed.
     pub(crate) fn on_network(&mut self) {
         let resources = self.network.capacity.len();
         self.queues.clear();
@@ -119,7 +120,7 @@ impl<'a> Engine<'a> {
         self.sizes.on_paths(&self.network.profiles, self.network.efficiency);
     }
 
-    /// Runs it to its end. Why it ended, and when.
+    /// Runs to the end. Returns the reason of the end and its time.
     pub(crate) fn run(&mut self, monitor: &mut dyn Monitor) -> (EndReason, Time) {
         let most_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
         let mut now = Time::ZERO;
@@ -154,7 +155,7 @@ impl<'a> Engine<'a> {
         end
     }
 
-    /// The run ends as soon as nothing is known of what is to come.
+    /// Ends the run at the first time after all recorded events.
     fn stop(&mut self, now: Time, why: EndReason) {
         let at = self.known.max(now);
         if at < self.until.0 {
@@ -162,24 +163,24 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     fn next(&self) -> Time {
         let changes = self.network.ways.changes();
         let change = changes.get(self.next_change).map_or(Time::MAX, |change| change.at);
         let agenda = self.agenda.next();
         let completion = self.completions.first().map_or(Time::MAX, |(at, _)| Time::from_ps(at));
         let tasks = self.execution.next().unwrap_or(Time::MAX);
-        // Loads are looked at as long as anything else happens.
+        // Loads are updated only as long as anything else happens.
         let rest = change.min(agenda).min(completion).min(tasks);
         if rest == Time::MAX { rest } else { rest.min(self.tick()) }
     }
 
-    /// When loads of short messages or recovering flows are to be looked at.
+    /// Returns the time of the next update of short-message loads or recovering flows.
     fn tick(&self) -> Time {
         self.shorts.due.min(self.recovering.due).min(self.slow.due)
     }
 
-    /// Does all that happens at an instant; then finds the rates from there on.
+    /// Handles all events of one time, then solves for the rates from then on.
     fn instant(&mut self, now: Time) {
         self.agenda.begin(now);
         self.change(now);
@@ -240,7 +241,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Enters what has become known of tasks.
+    /// Schedules the steps of tasks that have become known.
     pub(crate) fn take_news(&mut self) {
         while let Some(Due { at, step, .. }) = self.execution.news() {
             self.agenda.push(at, Event::Step(step));
@@ -265,7 +266,7 @@ impl<'a> Engine<'a> {
             Task::Message(message) => Some(message.src),
             Task::Compute(compute) => compute.host,
         };
-        // Steps of barriers never come as news.
+        // Steps of barriers are settled inside the execution and never appear here.
         let Some(home) = home else { return };
         if let Some(message) = self.execution.step(now, home, step) {
             self.begin(now, message);

@@ -1,27 +1,28 @@
-//! Links and switches that stand for others, where the hosts of the graph do.
+//! Folding of links and switches, if hosts of the graph represent others.
 //!
-//! Symmetries carry the messages that are run to all others. What one link carries is then what it carries of all these
-//! together: of each message as often as symmetries carry it there, which is as often as they carry the link to itself. So
-//! all links that are carried to each other are one, and of its rate the messages that are run have what it has divided by
-//! how often each of them crosses it.
+//! Symmetries map the messages that are run to all other messages. A link therefore carries, of each message, as many
+//! images as there are symmetries that map the message onto it. That number is also the number of symmetries that map
+//! the link to itself. So all links that symmetries map to each other become one resource. Its capacity for the
+//! messages that are run is its rate divided by that number.
 
 use pathweave_fabric::PortId;
 use pathweave_sim::Ways;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_workload::Folding;
 
-/// Things that are carried to each other, by number: who stands for each, and for how many.
+/// Orbits of numbered things under the symmetries: the representative of each thing and the size of its orbit.
 #[derive(Clone, Debug)]
 pub(crate) struct Orbits {
-    /// By thing, the lowest one.
+    /// Lowest thing of the orbit, by thing.
     of: Vec<u32>,
-    /// By thing that is the lowest, how many there are.
+    /// Size of the orbit, by its lowest thing.
     sizes: Vec<u32>,
     order: u32,
 }
 
 impl Orbits {
-    /// Of so many things, and how each symmetry carries them.
+    /// Computes the orbits of `things` things under a group of `order` symmetries. `carried` has pairs of a thing and
+    /// its image.
     pub(crate) fn new(things: usize, order: u32, carried: impl IntoIterator<Item = (u32, u32)>) -> Self {
         let mut orbits = Orbits { of: (0..things as u32).collect(), sizes: vec![0; things], order };
         for (a, b) in carried {
@@ -45,18 +46,19 @@ impl Orbits {
         thing
     }
 
-    /// What stands for a thing.
+    /// Returns the representative of a thing.
     pub(crate) fn of(&self, thing: u32) -> u32 {
         self.of[thing as usize]
     }
 
-    /// What the messages that are run have of a thing: one over how often each of them meets it.
+    /// Returns the part of a thing's capacity available to the messages that are run: the orbit's size over the order
+    /// of the group.
     pub(crate) fn part(&self, thing: u32) -> f64 {
         f64::from(self.sizes[self.of(thing) as usize]) / f64::from(self.order)
     }
 }
 
-/// How the symmetries of a workload carry each egress port.
+/// Returns the pairs of egress ports that the workload's symmetries map to each other.
 pub(crate) fn carried_ports(
     folding: &Folding,
     ways: &Ways<'_>,
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn six_things_in_three_orbits() {
-        // 0, 2 and 4 around; 1 and 3; 5 stays.
+        // Cycles: 0, 2 and 4; 1 and 3; 5 alone.
         let carried = [(0, 2), (2, 4), (4, 0), (1, 3), (3, 1), (5, 5)];
         let orbits = Orbits::new(6, 6, carried);
         assert_eq!([0, 1, 2, 3, 4, 5].map(|thing| orbits.of(thing)), [0, 1, 0, 1, 0, 5]);

@@ -1,49 +1,51 @@
-//! How full the links between switches are on average, and how long the last packet of a sprayed message waits there: packets
-//! that are spread at random collide.
+//! Mean utilisation of the links between switches, and the resulting wait of the last packet of a sprayed message.
+//! Packets that are spread at random collide on these links.
 
 use pathweave_units::Time;
 
 use crate::network::Gauge;
 
-/// Waits of a random walk over the time of a message, in standard deviations of packets, over 16 links: fitted to permutations
-/// of 2 and 8 MB among 1,024 hosts. The last packet waits at the longest of the queues, and the largest of n normal values grows
-/// as the root of the logarithm of 2n.
+/// Wait of the last packet relative to a random walk over the time of a message, in standard deviations for 16 links.
+/// Fitted to permutations of 2 and 8 MB among 1,024 hosts. The last packet waits at the longest queue, and the
+/// largest of n normal values grows with the root of log(2n).
 const OF_WALK: f64 = 2.4;
 const LOG2_OF_LINKS: f64 = 5.0;
-/// Waits of a queue with random arrivals, in mean waits: where the links have room.
+/// Wait of the last packet in mean waits of a queue with random arrivals, which applies if the links have spare
+/// capacity.
 const OF_QUEUE: f64 = 6.0;
 
-/// The load of some links together over time.
+/// Total load of several links over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Level {
     load: f64,
-    /// Bytes so far.
+    /// Bytes until `since`.
     sum: f64,
     since: u64,
 }
 
 impl Level {
-    /// Bytes that have crossed the links up to `now`.
+    /// Returns the bytes that have crossed the links until `now`.
     pub(crate) fn crossed(&self, now: Time) -> f64 {
         self.sum + self.load * (now.as_ps() - self.since) as f64
     }
 
-    /// From `now` on so much more is sent.
+    /// Changes the load by `change` from `now` on.
     pub(crate) fn change(&mut self, now: Time, change: f64) {
         self.sum = self.crossed(now);
         self.since = now.as_ps();
         self.load = (self.load + change).max(0.0);
     }
 
-    /// A message crossed that was never a flow.
+    /// Adds a message that was never a flow.
     pub(crate) fn add(&mut self, bytes: f64) {
         self.sum += bytes;
     }
 }
 
-/// How long the last packet of a message waits that has been sprayed over such links, both of the sender's switch and of
-/// the receiver's: picoseconds. It took `span` picoseconds, in which these bytes crossed either. Of what crossed the receiver's,
-/// the sender's switch sent such a part: that comes in the order in which it left, and nothing collides anew.
+/// Returns the time in picoseconds that the last packet of a sprayed message waits at the links of the sender's and
+/// of the receiver's switch. The message took `span` picoseconds. `links` has the bytes that crossed the links of
+/// either switch in that time. `ordered` is the fraction of the receiver's bytes that the sender's switch sent: these
+/// keep their order and do not collide again.
 pub(crate) fn collisions(span: f64, packet: f64, links: [(Gauge, f64); 2], ordered: f64) -> f64 {
     if span <= 0.0 {
         return 0.0;
@@ -58,12 +60,13 @@ pub(crate) fn collisions(span: f64, packet: f64, links: [(Gauge, f64); 2], order
         walk.min(OF_QUEUE * time * full / (2.0 * (1.0 - full)))
     };
     let [a, b] = links.map(of);
-    // Over a single link there is nothing to choose.
+    // A single link offers no choice, so nothing collides.
     let a = if links[0].0.links > 1.0 { a } else { 0.0 };
     ((a * a + b * b * (1.0 - ordered.clamp(0.0, 1.0))) / 2.0).sqrt()
 }
 
-/// The logarithm of a number above 1, straight between powers of two: the same on every machine.
+/// Returns the base-2 logarithm of a number above 1, linear between powers of two. The result is the same on every
+/// machine.
 fn log2(mut x: f64) -> f64 {
     let mut whole = 0.0;
     while x >= 2.0 {
@@ -100,13 +103,13 @@ mod tests {
         assert!((17.6e6..17.8e6).contains(&wait), "{wait}");
         let idle = collisions(span, 4_178.0, [(gauge, 0.0); 2], 0.0);
         assert_eq!(idle, 0.0);
-        // What comes from one switch in its order collides there alone; over fewer links the longest of the queues is shorter.
+        // Packets of one switch collide only there. With fewer links the longest queue is shorter.
         let ordered = collisions(span, 4_178.0, [(gauge, gauge.capacity * span); 2], 1.0);
         assert!((wait / ordered - 2f64.sqrt()).abs() < 1e-9, "{wait} {ordered}");
         let four = Gauge { capacity: 0.05, of_one: 0.0125, links: 4.0 };
         let of_four = collisions(span, 4_178.0, [(four, four.capacity * span); 2], 0.0);
         assert!((of_four / wait - (3.0 / 5.0f64).sqrt()).abs() < 1e-9, "{of_four} {wait}");
-        // Over one there is nothing to choose, and the order of one switch is kept.
+        // A single link offers no choice, and the packets of one switch keep their order.
         let one = Gauge { capacity: 0.0125, of_one: 0.0125, links: 1.0 };
         assert_eq!(collisions(span, 4_178.0, [(one, one.capacity * span); 2], 1.0), 0.0);
     }

@@ -1,6 +1,6 @@
-//! A heap of keys whose entries can be changed: four children a node, ties by number.
+//! Heap with changeable keys: four children per node, ties broken by number.
 
-/// Not in the heap.
+/// Place of a number that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 
 fn entry(key: u64, number: u32) -> u128 {
@@ -15,22 +15,22 @@ fn number(entry: u128) -> u32 {
     entry as u32
 }
 
-/// Numbers by key, the least first; of equal keys the smaller number.
+/// Numbers sorted by key, smallest first. Equal keys are sorted by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IndexedHeap {
-    /// Key and number, in one whose order is theirs.
+    /// Key and number packed into one integer, which sorts by key and then number.
     heap: Vec<u128>,
-    /// By number.
+    /// Place in the heap, by number.
     place: Vec<u32>,
 }
 
 impl IndexedHeap {
-    /// The least key, with its number.
+    /// Returns the smallest key with its number.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
         self.heap.first().map(|&first| (key(first), number(first)))
     }
 
-    /// Gives a number this key.
+    /// Inserts a number with this key, or changes its key.
     pub(crate) fn set(&mut self, of: u32, new: u64) {
         if self.place.len() <= of as usize {
             self.place.resize(of as usize + 1, ABSENT);
@@ -50,7 +50,7 @@ impl IndexedHeap {
         }
     }
 
-    /// Takes a number out, if it is in.
+    /// Removes a number if it is in the heap.
     pub(crate) fn remove(&mut self, of: u32) {
         let Some(&place) = self.place.get(of as usize) else { return };
         if place == ABSENT {

@@ -1,4 +1,4 @@
-//! What carries messages: the lanes of queue pairs, and the parts of messages in service.
+//! Lanes, the sending sides of queue pairs, and the parts of messages in service.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use pathweave_units::{Duration, PathId, Time};
 use crate::recovery::Pace;
 use crate::solver::FlowId;
 
-/// What is to be sent by a queue pair: a part of a message.
+/// Part of a message, sent by one queue pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) message: u32,
@@ -18,90 +18,91 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
 }
 
-/// The sending side of a queue pair.
+/// Sending side of a queue pair.
 #[derive(Default)]
 pub(crate) struct Lane {
     pub(crate) conn: ConnId,
-    /// Of the network.
+    /// Index of the pair in the network.
     pub(crate) pair: u32,
-    /// Where all packets of a message take one path: that, and what chooses it.
+    /// Path of the lane, if all packets of a message take a single one.
     pub(crate) single: Option<Single>,
     pub(crate) waiting: VecDeque<Part>,
     pub(crate) serving: Option<FlowId>,
-    /// Of a rate control that gets faster by timers.
+    /// Rate control that increases by timers.
     pub(crate) pace: Pace,
-    /// When a short message has left.
+    /// Time at which the last short message has left.
     pub(crate) free_at: Time,
-    /// An event will come when that is.
+    /// True if an event at `free_at` or a change of the network will resume the lane.
     pub(crate) waits_until_free: bool,
 }
 
 impl Lane {
-    /// Which paths a message of it takes.
+    /// Returns the paths that a message of the lane uses.
     pub(crate) fn used(&self) -> PathUse {
         if self.single.is_some() { PathUse::One } else { PathUse::All }
     }
 
-    /// Nothing is before what comes now.
+    /// Returns true if a new part would be served at once.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
         let busy = self.serving.is_some() || self.waits_until_free || self.free_at > now;
         !busy && self.waiting.is_empty()
     }
 }
 
-/// A single path.
+/// Single path of a lane.
 pub(crate) struct Single {
     pub(crate) path: PathId,
-    /// Empty where there is none.
+    /// Egress ports of the path. Empty if it leads nowhere.
     pub(crate) route: Vec<PortId>,
-    /// Where it is chosen anew with each message.
+    /// Path chooser, if the path is chosen anew for each message.
     pub(crate) chooser: Option<Box<Chooser>>,
 }
 
-/// A part of a message in service. What each change of its rate needs comes first, so that it lies together.
+/// Part of a message in service. The fields used by each change of rate come first, so that they share cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Service {
-    /// Of `wire`, what is left to send.
+    /// Bytes of `wire` that are left to send.
     pub(crate) left: f64,
-    /// Bytes a picosecond, since when.
+    /// Rate in bytes per picosecond, since the time `since`.
     pub(crate) rate: f64,
     pub(crate) since: Time,
-    /// What arrives of what is sent.
+    /// Fraction of the bytes sent that arrive.
     pub(crate) efficiency: f64,
-    /// Those of its pair.
+    /// Indices of the pair's gauges.
     pub(crate) gauges: Option<(u32, u32)>,
-    /// Of the network.
+    /// Index of the pair in the network.
     pub(crate) pair: u32,
     pub(crate) group: u16,
     pub(crate) lane: u32,
-    /// Where its rate control is slow to take what becomes free: the rate it remembers, and since when it is limited.
+    /// Rate to which a slow rate control recovers, and the time since when the flow is limited.
     pub(crate) remembers: f64,
     pub(crate) limited_since: Time,
-    /// What it may have at most: what both ends can do.
+    /// Largest rate: that of both ends.
     pub(crate) line: f64,
     pub(crate) part: Part,
-    /// On the wire.
+    /// Size on the wire in bytes.
     pub(crate) wire: f64,
     pub(crate) began: Time,
     pub(crate) base: Duration,
-    /// What had crossed the links of both ends' switches when it began, and what of that its pair had sent.
+    /// Values of `Engine::crossed` when the service began: bytes over the links of both switches, and the pair's part
+    /// of them.
     pub(crate) crossed: [f64; 3],
-    /// Bytes of acknowledgements a byte.
+    /// Bytes of acknowledgements per byte sent.
     pub(crate) acks: f64,
-    /// Of `wire`, what the ledger has.
+    /// Bytes of `wire` that the ledger has.
     pub(crate) counted: f64,
 }
 
 impl Service {
-    /// Serves it up to `now`.
+    /// Advances the service to `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         let span = (now.as_ps() - self.since.as_ps()) as f64;
         self.left = (self.left - self.rate * self.efficiency * span).max(0.0);
         self.since = now;
     }
 
-    /// When it is over if nothing changes; never where nothing gets through.
+    /// Returns the time of its end at the current rate, or `None` if nothing gets through.
     pub(crate) fn ends(&self) -> Option<u64> {
         let rate = self.rate * self.efficiency;
         if self.left <= 0.0 {

@@ -1,4 +1,4 @@
-//! What crossed each link.
+//! Bytes that crossed each link.
 
 use pathweave_fabric::PortId;
 use pathweave_units::HostId;
@@ -6,13 +6,13 @@ use pathweave_units::HostId;
 use crate::lane::Lane;
 use crate::network::Network;
 
-/// What crossed each link.
+/// Bytes that crossed each link.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// By egress port.
+    /// Bytes by egress port.
     pub(crate) by_port: Vec<f64>,
-    /// By pair of the network: sprayed bytes that are yet to be spread over the links between switches, and acknowledgements
-    /// of them that go back.
+    /// Bytes by pair of the network: sprayed bytes that are not yet distributed over the links between switches, and
+    /// the bytes of their acknowledgements.
     by_pair: Vec<(f64, f64)>,
 }
 
@@ -24,7 +24,7 @@ impl Ledger {
         }
     }
 
-    /// So many bytes were sent by a lane, with so many bytes of acknowledgements for each.
+    /// Adds bytes sent by a lane, with the number of acknowledgement bytes for each.
     pub(crate) fn add(
         &mut self,
         network: &Network<'_>,
@@ -50,7 +50,7 @@ impl Ledger {
         }
     }
 
-    /// Spreads sprayed bytes over the links, as these were when the network was last found.
+    /// Distributes sprayed bytes over the links of the network as it was last built.
     pub(crate) fn flush(&mut self, network: &mut Network<'_>) {
         let pairs = std::mem::take(&mut self.by_pair);
         network.each_crossing(&pairs, |port, back, (bytes, acks)| {

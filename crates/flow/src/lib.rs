@@ -1,14 +1,15 @@
-//! Messages as fluids: a model of a run in which flows share links and there are no packets.
+//! Fluid model of a run: flows share links, and there are no packets.
 //!
-//! [`run`] takes the [`SimSpec`] that packets are simulated from to the same records, in a fraction of the time. Each
-//! message is a flow: it has bytes on the wire, the links it crosses with the fraction of its bytes that crosses each, and a
-//! rate. Rates are max-min fair at every instant. To the end of a flow's service comes what it takes on an idle
-//! network besides sending: propagation, and a packet at each switch. What is beyond that, short messages that wait in queues,
-//! sprayed packets that collide, rate controls that recover slowly, is in terms of what each scheme says of itself
-//! ([`pathweave_policy::fluid`]).
+//! [`run`] simulates the [`SimSpec`] of a packet run and yields the same records in a fraction of the time. Each
+//! message is a flow with its bytes on the wire, the links that it crosses, the fraction of its bytes that crosses
+//! each link, and a rate. Rates are max-min fair at every time. The completion time is that of the flow plus the rest
+//! of an idle network's delay: propagation, and one packet time at each switch. Further effects follow the
+//! description that each scheme gives of itself ([`pathweave_policy::fluid`]): queues met by short messages,
+//! collisions of sprayed packets, and rate controls that recover slowly.
 //!
-//! What happens when, workloads, connections, routes, hashes and random paths are those of the packet engine; `sim` has them
-//! in [`Ways`](pathweave_sim::Ways). `docs/flow-fidelity.md` says when to believe the model, with measurements.
+//! Timing of the workload, connections, routes, hashes and random paths are those of the packet engine; `sim`
+//! provides them in [`Ways`](pathweave_sim::Ways). `docs/flow-fidelity.md` states with measurements where the model
+//! is valid.
 
 mod agenda;
 mod carry;
@@ -39,38 +40,39 @@ use pathweave_sim::{Monitor, SimError, SimSpec};
 
 use crate::engine::Engine;
 
-/// The share of the capacity of links that flows use: all of it, or what a run of packets has shown that rate controls leave used.
+/// Share of the links' capacity that flows use: all of it, or the share that rate controls were seen to use in a run
+/// of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Efficiency(f64);
 
 impl Efficiency {
-    /// All of it.
+    /// The full capacity.
     pub const WHOLE: Efficiency = Efficiency(1.0);
 
-    /// This share.
+    /// Creates an efficiency of this share.
     ///
     /// # Panics
-    /// Unless it is a number above 0.
+    /// If `share` is not a finite number above 0.
     pub fn new(share: f64) -> Self {
         assert!(share > 0.0 && share.is_finite(), "a share above 0, not {share}");
         Efficiency(share)
     }
 }
 
-/// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to add.
+/// Runs a spec to its end and returns the result. The caller adds wall and CPU time.
 ///
 /// # Errors
-/// What is wrong for packets, too; and what depends on packets ([`SimError::Fidelity`]).
+/// Errors of the packet engine, and features that depend on packets ([`SimError::Fidelity`]).
 pub fn run(spec: &SimSpec, efficiency: Efficiency, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     let mut engine = Engine::new(spec, efficiency.0)?;
     let end = engine.run(monitor);
     Ok(engine.into_result(end))
 }
 
-/// Checks whether [`run`] would run a spec.
+/// Checks that [`run`] accepts a spec.
 ///
 /// # Errors
-/// Those of [`run`].
+/// The errors of [`run`].
 pub fn check(spec: &SimSpec) -> Result<(), SimError> {
     spec.task_notification()?;
     refuse::admit(spec).map(drop)

@@ -1,4 +1,4 @@
-//! What the schemes of a run are to a model of flows as fluids.
+//! Model of the schemes of a run as fluids.
 
 use pathweave_fabric::config::Shares;
 use pathweave_policy::fluid::{Recovery, Spread};
@@ -6,34 +6,35 @@ use pathweave_sim::{GroupSpec, SimSpec, Ways};
 
 use crate::queue::Law;
 
-/// How the messages of a group are carried.
+/// Model of the messages of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) spread: Spread,
     pub(crate) collides: Collides,
     pub(crate) law: Law,
     pub(crate) recovery: Option<Recovery>,
-    /// Data packets an acknowledgement.
+    /// Number of data packets per acknowledgement.
     pub(crate) packets_an_ack: u64,
 }
 
-/// For how long the packets of a message collide with others.
+/// Period in which the packets of a message collide with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collides {
     Never,
-    /// Hosts choose paths that they have found free: for the round trips until they have.
+    /// Until hosts have found free paths, which takes some round trips.
     AtFirst,
     Always,
 }
 
-/// By group.
+/// Returns the models by group.
 pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
     let switches = ways.forwarding();
     let of_group = |group: &GroupSpec| {
         let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
         let fluid = scheme.as_fluid();
         let spread = switches.spread().or(fluid.spread).unwrap_or(Spread::Random);
-        // Where tables have more entries for what carries more, hosts that spray over them do as much.
+        // If switch tables have more entries for ports with more capacity, hosts that spray at random send in
+        // proportion to capacity.
         let spread = match (spread, switches.shares()) {
             (Spread::Random, Shares::ByCapacity { .. }) => Spread::ByCapacity,
             _ => spread,

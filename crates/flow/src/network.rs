@@ -1,9 +1,10 @@
-//! The resources of a network: which links flows share, and which of them each pair of hosts uses.
+//! Resources of a network: the links that flows share, and the links that each pair of hosts uses.
 //!
-//! Hosts of one *class* are attached alike, and pairs of two classes spray alike. Where all traffic is sprayed, links with the
-//! same load in the same relation to their rate, whatever the traffic, are one resource (they have the same signature: a sum over
-//! pairs of classes of a random number times the fraction that crosses them), and links that cannot fill up whatever the hosts
-//! send are none. A Clos that is not oversubscribed is left with the links of its hosts.
+//! Hosts of one *class* have the same attachment, so pairs of the same two classes spray alike. If all traffic is
+//! sprayed, two kinds of links need no resource of their own. Links with the same signature share a resource: their
+//! loads have the same ratio to their rates under any traffic. The signature is a sum over pairs of classes of a
+//! random number times the fraction that crosses the link. Links that cannot be filled by what the hosts send have no
+//! resource. In a Clos network without oversubscription, only the links of hosts remain.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,99 +20,100 @@ use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
 use crate::wanted::{PairOfClasses, Wanted};
 
-/// No resource.
+/// Marks a port without a resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
 
-/// Scale of signatures: fractions over rates as integers that add up in any order.
+/// Scale of signatures. Fractions over rates become integers, whose sum does not depend on the order.
 const SIGNATURE_SCALE: f64 = (1u64 << 20) as f64;
 
-/// A link may be filled by so much more than its rate, in relation, and still count as one that cannot: rounding.
+/// Relative excess over its rate that a link may get without counting as one that can be filled. It absorbs rounding
+/// errors.
 const ROUNDING: f64 = 1e-6;
 
-/// Ports of a host, with the fraction that crosses each. Mostly there is one.
+/// Ports of a host, with the fraction of bytes that crosses each. Mostly there is one.
 pub(crate) type Ports = SmallVec<[(u16, f64); 1]>;
 
-/// What a pair of classes uses besides the links of the very hosts.
+/// Resources that a pair of classes uses, apart from the links of the individual hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pair {
-    /// Of the sender's ports.
+    /// Sender's ports.
     pub(crate) first: Ports,
-    /// Between the hosts' switches.
+    /// Resources between the hosts' switches.
     pub(crate) between: Vec<Between>,
-    /// Of the receiver's ports.
+    /// Receiver's ports.
     pub(crate) last: Ports,
-    /// What arrives nowhere.
+    /// Fraction of the bytes that is lost.
     pub(crate) lost: f64,
-    /// Its hops when idle, an index into [`Network::profiles`]; `None`: there is no way.
+    /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
-    /// Where the two are at different switches with one port each: the classes' [`Gauge`]s.
+    /// Indices of the [`Gauge`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
 
-/// Links that are one resource.
+/// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Between {
     pub(crate) resource: ResourceId,
-    /// What crosses one of them.
+    /// Fraction of a message that crosses one of the links.
     pub(crate) share: f64,
-    /// What crosses all of them together.
+    /// Sum of the fractions over all of the links.
     pub(crate) all: f64,
 }
 
-/// The links of a switch of hosts to other switches, in one direction: how full they are together.
+/// Links from a switch with hosts to other switches, in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gauge {
-    /// Bytes a picosecond of all of them.
+    /// Total capacity in bytes per picosecond.
     pub(crate) capacity: f64,
-    /// Of one.
+    /// Mean capacity of one link in bytes per picosecond.
     pub(crate) of_one: f64,
-    /// How many.
+    /// Number of links.
     pub(crate) links: f64,
 }
 
-/// Which links the solver knows.
+/// Set of links that the solver models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Every one: some traffic takes single paths.
+    /// Every link, because some traffic takes single paths.
     EachLink,
-    /// Those that can fill up, alike ones once: all traffic is sprayed.
+    /// Links that can be filled, with one resource for equivalent links. Used if all traffic is sprayed.
     WhatBinds,
 }
 
-/// The network of a run.
+/// Network of a run.
 pub(crate) struct Network<'a> {
     pub(crate) ways: Ways<'a>,
     topology: &'a Topology,
     detail: Detail,
-    /// The share of the capacity of links that is used.
+    /// Share of the links' capacity that is used.
     pub(crate) efficiency: f64,
-    /// By egress port: that at the other end of the link.
+    /// Egress port at the other end of the link, by egress port.
     other_end: Vec<PortId>,
-    /// By egress port.
+    /// Resource, by egress port.
     pub(crate) resource_of: Vec<ResourceId>,
-    /// By resource: whether it is the port of a switch, where queues are.
+    /// True if the resource is a port of a switch, which has a queue. Indexed by resource.
     pub(crate) at_switch: Vec<bool>,
-    /// By resource: bytes a picosecond.
+    /// Capacity in bytes per picosecond, by resource.
     pub(crate) capacity: Vec<f64>,
     class_of: Vec<u32>,
     wanted: Wanted,
-    /// By index of what is wanted.
+    /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) profiles: Vec<PathProfile>,
-    /// By class.
+    /// Links of switches, by class.
     pub(crate) gauges: Vec<Gauge>,
     folding: Option<Folded>,
     walker: Walker<'a>,
 }
 
-/// What stands for what, where only some of the hosts that are alike are on the graph.
+/// Representatives, if the graph contains only some of the hosts that symmetries map to each other.
 struct Folded {
     order: u32,
-    /// How symmetries carry ports.
+    /// Pairs of ports that symmetries map to each other.
     carried: Vec<(PortId, PortId)>,
     ports: Orbits,
     classes: Orbits,
-    /// By resource.
+    /// Orbits of resources.
     resources: Orbits,
 }
 
@@ -135,7 +137,8 @@ impl Folded {
 }
 
 impl<'a> Network<'a> {
-    /// Of a run in which `spread` tells how each group's messages are spread. Resources are added to the solver.
+    /// Creates the network of a run. `spread` gives the spreading of each group's messages. Resources are added to
+    /// the solver.
     pub(crate) fn new(
         spec: &'a SimSpec,
         ways: Ways<'a>,
@@ -176,7 +179,7 @@ impl<'a> Network<'a> {
         network
     }
 
-    /// Finds resources and pairs as the links and routes are now. The solver has no flow.
+    /// Rebuilds resources and pairs for the current links and routes. The solver must have no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
         let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
         walker.forget();
@@ -192,7 +195,7 @@ impl<'a> Network<'a> {
         self.find_pairs();
     }
 
-    /// Resources of host links and of the links that stand for others.
+    /// Adds the resources of host links and of representative links.
     fn add_resources(&mut self, solver: &mut Solver, representative: &[Option<PortId>], rates: &[f64]) {
         solver.clear();
         self.at_switch.clear();
@@ -223,7 +226,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Resources that are carried to each other become one.
+    /// Merges resources that symmetries map to each other.
     fn fold_resources(&mut self, solver: &mut Solver) {
         let Some(folding) = &mut self.folding else { return };
         let carried =
@@ -236,7 +239,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The resource that stands for a resource.
+    /// Returns the representative of a resource.
     fn folded(&self, resource: ResourceId) -> ResourceId {
         match &self.folding {
             Some(folding) if resource != NONE => folding.resources.of(resource),
@@ -244,12 +247,12 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The resource of an egress port.
+    /// Returns the resource of an egress port.
     fn resource(&self, port: PortId) -> ResourceId {
         self.folded(self.resource_of[port as usize])
     }
 
-    /// What crossed each port, of what crossed it by messages that are run.
+    /// Converts the bytes by port of the messages that are run to the bytes of all messages.
     pub(crate) fn unfold(&self, by_port: &mut [f64]) {
         let Some(Folded { ports, .. }) = &self.folding else { return };
         let mut sums = vec![0.0; by_port.len()];
@@ -305,12 +308,12 @@ impl<'a> Network<'a> {
         });
     }
 
-    /// The pair of two hosts that talk.
+    /// Returns the index of the pair of two hosts. The workload must have a message between their classes.
     pub(crate) fn pair(&self, spread: Spread, src: HostId, dst: HostId) -> u32 {
         self.wanted.index(spread, (self.class_of[src.index()], self.class_of[dst.index()]))
     }
 
-    /// What a sprayed message uses.
+    /// Stores in `uses` the resources of a sprayed message.
     pub(crate) fn sprayed(&self, pair: u32, (src, dst): (HostId, HostId), uses: &mut Vec<Use>) {
         let pair = &self.pairs[pair as usize];
         uses.clear();
@@ -326,21 +329,21 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The egress port of the direction of a host's link that leads to it.
+    /// Returns the egress port of the switch at the other end of a host's port.
     pub(crate) fn port_to(&self, host: HostId, port: u16) -> PortId {
         self.other_end(self.ways.ports().ports(host.0).start + PortId::from(port))
     }
 
-    /// The resources of a route of egress ports.
+    /// Stores in `uses` the resources of a route, given as egress ports.
     pub(crate) fn of_route(&self, route: &[PortId], uses: &mut Vec<Use>) {
         uses.clear();
         uses.extend(route.iter().map(|&port| Use { resource: self.resource(port), share: 1.0 }));
     }
 
-    /// The egress ports of packets on a path; none where they do not arrive.
+    /// Returns the egress ports of packets on a path. Empty if they do not arrive.
     pub(crate) fn route(&self, src: HostId, dst: HostId, path: PathId) -> Vec<PortId> {
         let route = self.ways.route(src, dst, path).unwrap_or_default();
-        // Routing does not know yet of what has just failed.
+        // Routing has not yet converged after the latest failures.
         let alive = |port: &PortId| {
             let (node, _) = self.ways.ends(*port);
             let number = (*port - self.ways.ports().ports(node).start) as usize;
@@ -349,8 +352,9 @@ impl<'a> Network<'a> {
         if route.iter().all(alive) { route } else { Vec::new() }
     }
 
-    /// Calls back for each link between switches that what pairs send crosses, in the order of pairs: with the egress port, that
-    /// of the way back, and what crosses them of the two amounts of the pair.
+    /// Calls `body` for each link between switches that a pair's bytes cross, in the order of pairs. Arguments are
+    /// the egress port, the egress port of the reverse direction, and the fraction of the pair's two amounts that
+    /// crosses them.
     pub(crate) fn each_crossing(
         &mut self,
         amounts: &[(f64, f64)],
@@ -375,13 +379,13 @@ impl<'a> Network<'a> {
         });
     }
 
-    /// The egress port at the other end of the link.
+    /// Returns the egress port at the other end of the link.
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
         self.other_end[port as usize]
     }
 }
 
-/// Links that stand for others, each once.
+/// Replaces resources by their representatives and merges equal ones.
 fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
     for one in &mut *between {
         one.resource = resources.of(one.resource);
@@ -404,7 +408,7 @@ fn add(list: &mut Ports, port: u16, share: f64) {
     }
 }
 
-/// The class of each host: those with links of the same rates and delays to the same switches.
+/// Returns the class of each host. Hosts of a class have links of the same rates and delays to the same switches.
 fn classes(topology: &Topology) -> Vec<u32> {
     let mut known = BTreeMap::new();
     let class = |host: HostId| {
@@ -422,12 +426,12 @@ fn classes(topology: &Topology) -> Vec<u32> {
     (0..topology.hosts()).map(HostId).map(class).collect()
 }
 
-/// How many classes there are.
+/// Returns the number of classes.
 fn classes_of(class_of: &[u32]) -> usize {
     class_of.iter().max().map_or(0, |&last| last as usize + 1)
 }
 
-/// By class: the links of its first switch to other switches.
+/// Returns by class the links of its first switch to other switches.
 fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
     let mut seen = BTreeSet::new();
     let firsts = (0..).map(HostId).zip(class_of).filter(|(_, class)| seen.insert(**class));
@@ -460,7 +464,7 @@ fn other_end(ways: &Ways<'_>, topology: &Topology, port: PortId) -> PortId {
     ways.ports().ports(at.peer.0).start + PortId::from(at.peer_port)
 }
 
-/// By egress port: the one that stands for it, or none where it cannot fill up.
+/// Returns by egress port its representative, or `None` if the port cannot be filled.
 fn representatives(
     ways: &Ways<'_>,
     topology: &Topology,
@@ -472,7 +476,7 @@ fn representatives(
 ) -> Vec<Option<PortId>> {
     let mut signatures = vec![0u64; rates.len()];
     let classes = classes_of(class_of);
-    // What the hosts of each class can send, or receive, together.
+    // Rates at which all hosts of each class together can send, or receive.
     let mut of_class = vec![0.0; classes];
     for host in (0..topology.hosts()).map(HostId) {
         let ports = topology.ports(host.into()).iter();
@@ -493,7 +497,7 @@ fn representatives(
             from_sources.note(port, share);
         }
     }
-    // The same from the receivers' side.
+    // Computes the same bound from the receivers' side.
     let mut to_receivers = Most::new(rates.len());
     let mut by_receiver: Vec<_> = wanted.list.iter().enumerate().collect();
     by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
@@ -527,8 +531,8 @@ fn representatives(
     representative
 }
 
-/// What can come over each port at most: for each class in turn what its hosts can send times the largest fraction that
-/// crosses the port.
+/// Upper bound on the traffic over each port: the sum over classes of the rate at which the hosts of the class can
+/// send, times the largest fraction that crosses the port.
 struct Most {
     sum: Vec<f64>,
     of_class: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Signs that a run is outside of what the model was measured for.
+//! Detection of runs outside the model's validated range.
 
 use std::collections::HashMap;
 
@@ -9,41 +9,45 @@ use crate::model::Model;
 use crate::network::Gauge;
 use crate::solver::ResourceId;
 
-/// More senders to a port, each of which could have more, are an incast: its end is right, who ends when is not.
+/// Number of senders to one port, each limited by it, beyond which the traffic is an incast. The model then gets its
+/// end right, but not the order in which flows end.
 const MOST_SENDERS: u32 = 24;
-/// What flows would take of a port beyond what it has, in relation, before it counts as crowded.
+/// Ratio of the demand on a port to its capacity beyond which the port counts as crowded.
 const CROWDED: f64 = 2.0;
-/// For how long a link of single paths may be crowded.
+/// Time for which a link of single paths may be crowded.
 const CROWDED_FOR: Duration = Duration::from_ms(1);
-/// Links that sprayed flows fill beyond this.
+/// Utilisation beyond which links of sprayed flows count as full.
 const FULL: f64 = 0.97;
-/// Share of bytes or messages from which on something counts.
+/// Share of bytes or messages beyond which an effect counts.
 const MANY: f64 = 0.01;
-/// Queue pairs a message from which on rate controls by notifications disturb each other.
+/// Number of queue pairs per message from which on rate controls by notifications disturb each other.
 const MANY_QUEUE_PAIRS: u16 = 8;
 
-/// Messages of a run without dependencies of which each counts. More of them, which begin at many times, are in the mean what the
-/// model was measured for.
+/// Largest number of messages of a run without dependencies in which each message counts. In larger runs with many
+/// begin times, the model is valid in the mean.
 pub const FEW: usize = 5_000;
-/// How full links are from which on packets that are sprayed at random meet queues that mark.
+/// Utilisation of links beyond which randomly sprayed packets meet queues that mark.
 const MARKING: f64 = 0.4;
-/// Idle times of the paths of flows at one port, in relation, from which on delay does not mean the same to them.
+/// Ratio of the idle path times of flows at one port beyond which delay means something different to each of them.
 const UNEQUAL: f64 = 1.5;
 
-/// What was seen in a run.
+/// Observations of a run that bear on the validity of the model.
 #[derive(Debug)]
 pub(crate) struct Marks {
-    /// Tasks wait for messages, or there are so few that each counts.
+    /// True if tasks wait for messages, or if there are so few messages that each counts.
     each_counts: bool,
-    /// None does, and messages begin at many times: what rate controls do is known in the mean.
+    /// True if no task waits for messages, and messages begin at many times. Rate controls are then modelled in the
+    /// mean.
     pub(crate) open: bool,
-    /// In such a run a host receives from several others, which meet there as soon as they are out of step.
+    /// True if tasks wait for messages and a host receives from several others. Their packets meet there as soon as
+    /// they are out of step.
     drifts: bool,
-    /// Some rate control increases by timers.
+    /// True if some rate control increases by timers.
     by_timers: bool,
-    /// It had to.
+    /// True if such a rate control was limited.
     slowed: bool,
-    /// Bytes that were sprayed at random under it, and those over links full enough for marks.
+    /// Bytes that were randomly sprayed under a rate control by notifications, and the part of them that crossed
+    /// links with marking.
     at_random: f64,
     marked: f64,
     shared: bool,
@@ -88,7 +92,7 @@ impl Marks {
             unequal: false,
             single_paths: models.iter().any(|model| model.spread.is_single()),
             divided: open && spec.groups.iter().zip(models).any(divided),
-            // Of a free buffer.
+            // The threshold of an otherwise empty buffer.
             pause_above: if pfc.enabled {
                 spec.switch.buffer.get() as f64 * pfc.alpha / (1.0 + pfc.alpha)
             } else {
@@ -105,7 +109,7 @@ impl Marks {
         }
     }
 
-    /// The port of a switch limits so many flows, which would take so many times what it has.
+    /// Records that a switch port limits `limited` flows, whose demand is `demand` times its capacity.
     pub(crate) fn look(&mut self, now: Time, resource: ResourceId, limited: u32, demand: f64) {
         let crowded = limited > 0 && demand > CROWDED;
         self.incast |= crowded && limited > MOST_SENDERS;
@@ -123,44 +127,45 @@ impl Marks {
         }
     }
 
-    /// A short message met so many bytes at a port.
+    /// Records the bytes that a short message found queued at a port.
     pub(crate) fn short_message_met(&mut self, bytes: f64) {
         self.met += 1;
         self.met_pauses += u64::from(bytes > self.pause_above);
     }
 
-    /// A message was lost.
+    /// Records the loss of a message.
     pub(crate) fn lost(&mut self) {
         self.lost = true;
     }
 
-    /// Whether idle times of paths are asked for.
+    /// Returns true if [`paths`](Marks::paths) still needs to be called.
     pub(crate) fn compares_paths(&self) -> bool {
         !self.unequal && self.each_counts
     }
 
-    /// Flows that share a port have such idle times of their paths.
+    /// Records the idle times of the paths of flows that share a port.
     pub(crate) fn paths(&mut self, bases: impl Iterator<Item = u64>) {
         let (mut least, mut most) = (u64::MAX, 0);
         bases.for_each(|base| (least, most) = (least.min(base), most.max(base)));
         self.unequal |= most as f64 > UNEQUAL * least as f64;
     }
 
-    /// A message of so many bytes was sprayed at random under a rate control by notifications.
+    /// Records a message that was randomly sprayed under a rate control by notifications.
     pub(crate) fn sprayed_at_random(&mut self, bytes: f64, span: f64, links: [(Gauge, f64); 2]) {
         let full = links.iter().any(|(gauge, crossed)| *crossed > MARKING * gauge.capacity * span);
         self.at_random += bytes;
         self.marked += if full { bytes } else { 0.0 };
     }
 
-    /// A message of so many bytes was sprayed for `span` picoseconds, in which so many bytes crossed each of these links.
+    /// Records a message that was sprayed for `span` picoseconds. `links` has the bytes that crossed the links of
+    /// both switches in that time.
     pub(crate) fn sprayed(&mut self, bytes: f64, span: f64, links: [(Gauge, f64); 2]) {
         let full = links.iter().any(|(gauge, crossed)| *crossed > FULL * gauge.capacity * span);
         self.sprayed += bytes;
         self.sprayed_full += if full { bytes } else { 0.0 };
     }
 
-    /// What a run that ended at `end` was outside of, for people.
+    /// Returns the reasons, in words, why a run that ended at `end` is outside the validated range.
     pub(crate) fn reasons(&self, end: Time) -> Vec<String> {
         let still = self.crowded_since.values().any(|&since| end.saturating_since(since) > CROWDED_FOR);
         let paused = self.met_pauses as f64 > MANY * self.met as f64;

@@ -1,12 +1,13 @@
-//! Queues at ports, for short messages: those are sent whole before any feedback, so they wait in queues and do not share.
+//! Queues at ports as short messages meet them. Short messages are sent whole before any feedback, so they wait in
+//! queues and do not share the rate.
 
 use pathweave_policy::fluid::Control;
 use pathweave_units::Time;
 
-/// A port never drains its bursts slower than this share of its rate: long messages give way.
+/// Share of its rate at which a port drains bursts at least. Long messages give way.
 const LEAST_DRAIN: f64 = 0.2;
 
-/// The time constants of queues, of the scheme that says most of them, in picoseconds.
+/// Time constants of queues in picoseconds, each the maximum over the schemes of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law {
     pub(crate) standing: f64,
@@ -15,13 +16,13 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// Of a scheme.
+    /// Returns the constants of a scheme.
     pub(crate) fn of(control: &Control) -> Self {
         let ps = |span: pathweave_units::Duration| span.as_ps() as f64;
         Law { standing: ps(control.standing), unaware: ps(control.unaware), drain: ps(control.drain) }
     }
 
-    /// The larger of each.
+    /// Returns the larger value of each constant.
     pub(crate) fn or(self, other: Law) -> Self {
         Law {
             standing: self.standing.max(other.standing),
@@ -31,23 +32,23 @@ impl Law {
     }
 }
 
-/// The queue of a port, as of when it was last looked at.
+/// Queue of a port at the time of its last update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortQueue {
-    /// What flows under rate control keep there.
+    /// Bytes that flows under rate control keep in the queue.
     standing: f64,
-    /// What short messages have put there.
+    /// Bytes of short messages.
     burst: f64,
-    /// Since when what follows has held.
+    /// Time of the last update.
     since: u64,
-    /// Flows that the port limits.
+    /// Number of flows that the port limits.
     limited: u32,
-    /// What flows send over it.
+    /// Rate at which flows send over the port.
     load: f64,
 }
 
 impl PortQueue {
-    /// Brings it up to `now`: flows were as they are noted.
+    /// Advances the queue to `now` with the recorded flows.
     pub(crate) fn advance(&mut self, now: Time, capacity: f64, law: &Law) {
         let span = (now.as_ps() - self.since) as f64;
         self.since = now.as_ps();
@@ -69,23 +70,25 @@ impl PortQueue {
         self.burst = (self.burst - drain * span).max(0.0);
     }
 
-    /// From now on, up to which it has been brought, flows are so.
+    /// Records the flows from now on. The queue must have been advanced to now.
     pub(crate) fn note(&mut self, limited: u32, load: f64) {
         self.limited = limited;
         self.load = load;
     }
 
-    /// A long message of so many bytes over the port begins, at line rate, and hears of no queue for a while.
+    /// Records the begin of a long message over the port. It starts at line rate, without feedback from the queue for
+    /// a while.
     pub(crate) fn long_message(&mut self, bytes: f64, capacity: f64, law: &Law) {
         self.standing += bytes.min(law.unaware * capacity) * (self.load / capacity).min(1.0);
     }
 
-    /// A short message puts its bytes there.
+    /// Adds the bytes of a short message.
     pub(crate) fn short_message(&mut self, bytes: f64) {
         self.burst += bytes;
     }
 
-    /// Bytes in it; `left` is what each of its flows has left to send, of which all but one flow's can be here.
+    /// Returns the bytes in the queue. `left` is the number of bytes that each flow has left to send. Not more than
+    /// all of them, less the share of one flow, can be queued.
     pub(crate) fn bytes(&mut self, left: impl Iterator<Item = f64>) -> f64 {
         if self.standing > 0.0 && self.limited >= 2 {
             let part = 1.0 - 1.0 / f64::from(self.limited);
@@ -101,13 +104,13 @@ impl PortQueue {
         self.standing + self.burst
     }
 
-    /// Bytes of short messages in it.
+    /// Returns the bytes of short messages in the queue.
     pub(crate) fn burst(&self) -> f64 {
         self.burst
     }
 }
 
-/// e to the power of minus `x`, nearly, by multiplications alone: the same on every machine.
+/// Approximates e^-x with multiplications only, so that the result is the same on every machine.
 pub(crate) fn decay(x: f64) -> f64 {
     let mut y = 1.0 / (1.0 + x / 64.0);
     for _ in 0..6 {
@@ -133,12 +136,12 @@ mod tests {
     fn a_queue_grows_stands_and_drains() {
         let mut queue = PortQueue::default();
         queue.note(3, 1.0);
-        // Two flows too many at a byte a picosecond each.
+        // The queue grows with the excess of two flows, each at one byte per picosecond.
         queue.advance(Time::from_ps(1_000), 1.0, &LAW);
         assert_eq!(queue.bytes([f64::INFINITY].into_iter()), 2_000.0);
         queue.advance(Time::from_ps(100_000), 1.0, &LAW);
         assert_eq!(queue.bytes([f64::INFINITY].into_iter()), 10_000.0);
-        // No more than what the flows but one have left.
+        // The queue holds no more than what all flows but one have left.
         assert!((queue.bytes([500.0, 400.0].into_iter()) - 600.0).abs() < 1e-9);
         queue.note(0, 0.5);
         queue.short_message(300.0);

@@ -1,4 +1,4 @@
-//! What a run leaves behind.
+//! Records of a run.
 
 use pathweave_results::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
@@ -7,11 +7,11 @@ use pathweave_workload::Folding;
 
 use crate::engine::Engine;
 
-/// Begins digests, so that those of flows are not those of packets.
+/// Start of digests, so that digests of the fluid model differ from those of packets.
 const OF_FLOWS: u64 = 0x666c_6f77;
 
 impl Engine<'_> {
-    /// The records of a run that has come to its end.
+    /// Returns the records of a run that has ended.
     pub(crate) fn into_result(mut self, (ended, end): (EndReason, Time)) -> RunResult {
         let spec = self.spec;
         self.count_all(end);

@@ -1,6 +1,6 @@
-//! Rate controls that are cut by notifications and get faster by timers. A new connection sends at line rate. Where it is limited
-//! its rate is cut to less than its share, by what its estimate of congestion says: by half at first, and by less the longer
-//! nothing was congested. It gets back what it had step by step.
+//! Rate controls that notifications cut and timers increase. A new connection sends at line rate. If it is limited,
+//! its rate is cut below its share, by half its estimate of congestion. The estimate makes the first cut a half, and
+//! later cuts smaller after times without congestion. The rate then recovers step by step.
 
 use pathweave_policy::fluid::Recovery;
 use pathweave_units::{Duration, Time};
@@ -10,31 +10,31 @@ use crate::model::Model;
 use crate::queue::{Law, decay};
 use crate::solver::{FlowId, ResourceId, Solver};
 
-/// A port whose flows would take less than this beyond what it has, in relation, builds no queue that marks.
+/// Relative excess of the flows' demand over a port's capacity below which no queue builds that marks.
 const LEAST_EXCESS: f64 = 0.1;
 
-/// Of timers that expire all the time as many steps are made.
+/// Smallest interval between steps, which bounds their number.
 const LEAST_INTERVAL: Duration = Duration::from_us(1);
-/// Growth of the estimate of congestion while a queue marks.
+/// Growth of the congestion estimate while a queue marks.
 const GROWN: f64 = 0.04;
-/// Cuts of a flow that had the whole line, and of any.
+/// Number of cuts of a flow that had the whole line, and the upper bound for any flow.
 const CUTS_OF_LINE: f64 = 4.0;
 const MOST_CUTS: f64 = 2.0;
 
-/// The rate control of a queue pair.
+/// Rate control of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// The most it sends, bytes a picosecond; infinite before it was ever limited.
+    /// Largest rate in bytes per picosecond. Infinite until it is first limited.
     pub(crate) limit: f64,
-    /// The rate that it returns to.
+    /// Rate to which it returns.
     target: f64,
-    /// The time of the next increase; never where it has all there is.
+    /// Time of the next increase, or [`Time::MAX`] at full rate.
     step_at: Time,
-    /// The time of the next cut; never where nothing is congested.
+    /// Time of the next cut, or [`Time::MAX`] without congestion.
     cut_at: Time,
-    /// After that it gets faster at this time.
+    /// Time of the first increase after the next cut.
     next_step: Time,
-    /// Estimate of congestion, 0 to 1, and of when. The next cut is by half of it.
+    /// Estimate of congestion from 0 to 1, and its time. A cut is by half of it.
     alpha: f64,
     alpha_at: Time,
 }
@@ -55,7 +55,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Makes the steps that are due, and returns the rate from `now` on.
+    /// Performs the increases that are due, and returns the rate from `now` on.
     pub(crate) fn advance(&mut self, now: Time, line: f64, recovery: &Recovery) -> f64 {
         while self.step_at <= now {
             let step = (self.limit + recovery.step * line).max((self.limit + self.target) / 2.0);
@@ -70,8 +70,8 @@ impl Pace {
         self.limit.min(line)
     }
 
-    /// It is limited at a port whose flows would take so many times what it has: when its cut tells there, which is when the
-    /// queue that they had built by then has drained, and when it gets faster again.
+    /// Returns the times of the next cut and of the next increase, for a flow limited at a port with `demand` times
+    /// its capacity. The cut takes effect when the queue built until then has drained.
     fn congested(
         &self,
         now: Time,
@@ -87,7 +87,7 @@ impl Pace {
         (after(built + drained), after(built) + recovery.interval)
     }
 
-    /// The estimate of congestion, which fades.
+    /// Returns the estimate of congestion, which decays over time.
     fn alpha_by(&self, now: Time, recovery: &Recovery) -> f64 {
         if self.alpha_at == Time::MAX {
             return self.alpha;
@@ -96,7 +96,7 @@ impl Pace {
         self.alpha * decay(span / recovery.forgets.as_ps() as f64)
     }
 
-    /// It is limited to this share.
+    /// Cuts the rate, for a flow that is limited to `rate`.
     fn cut(&mut self, now: Time, rate: f64, line: f64, recovery: &Recovery) {
         self.alpha = (self.alpha_by(now, recovery) + GROWN).min(1.0);
         self.alpha_at = now;
@@ -107,18 +107,19 @@ impl Pace {
     }
 }
 
-/// The part of its rate that cuts leave to a flow with such a share of the line: each is by half of the estimate. There are as many as it has
-/// marked packets until its notifications tell, one more than needed where it has half of the line.
+/// Returns the fraction of its rate that cuts leave to a flow with this share of the line. Each cut is by half of the
+/// estimate. The number of cuts is the number of marked packets until notifications arrive: at a half of the line,
+/// one more than necessary.
 fn kept(alpha: f64, share: f64) -> f64 {
     let cuts = (CUTS_OF_LINE * share).min(MOST_CUTS);
     let (first, second) = (cuts.min(1.0), (cuts - 1.0).max(0.0));
     (1.0 - first * alpha / 2.0) * (1.0 - second * alpha / 2.0)
 }
 
-/// Flows that get faster.
+/// Flows whose rate control is below full rate.
 pub(crate) struct Recovering {
     flows: Vec<FlowId>,
-    /// The time of the next step.
+    /// Time of the next step.
     pub(crate) due: Time,
 }
 
@@ -129,7 +130,7 @@ impl Default for Recovering {
 }
 
 impl Recovering {
-    /// The rate of a flow in service has changed, and others limit it at the port of a switch.
+    /// Records a new rate of a flow that others limit at a switch port.
     pub(crate) fn note(
         &mut self,
         now: Time,
@@ -149,7 +150,7 @@ impl Recovering {
         let round_trip = 2.0 * service.base.as_ps() as f64;
         let (cut_at, step_at) =
             pace.congested(now, (demand, solver.rate(flow) / service.line), round_trip, (law, recovery));
-        // Where the queue lasts until it gets faster, nobody notices.
+        // If the queue lasts until the next increase, the cut has no visible effect.
         if cut_at < step_at {
             (pace.cut_at, pace.next_step) = (cut_at, step_at);
             self.due = self.due.min(cut_at);
@@ -157,7 +158,7 @@ impl Recovering {
         }
     }
 
-    /// A flow begins whose queue pair was limited before.
+    /// Records the start of a flow on a queue pair that was limited before.
     pub(crate) fn begins(&mut self, flow: FlowId, pace: &mut Pace) {
         pace.cut_at = Time::MAX;
         if pace.step_at != Time::MAX {
@@ -166,7 +167,7 @@ impl Recovering {
         }
     }
 
-    /// Flows make their steps.
+    /// Performs the due steps of all flows.
     pub(crate) fn tick(
         &mut self,
         now: Time,
@@ -207,8 +208,9 @@ mod tests {
 
     const LINE: f64 = 0.0125;
 
-    /// Two senders at a port of their own rate: the marking threshold of 36 us is reached after as long, 10 us more come until
-    /// notifications tell, and that queue drains while two cuts by half leave a quarter. A timer after the cut it is half-way back.
+    /// Two senders at a port of their own rate. The marking threshold of 36 us is reached after 36 us, 10 us more are
+    /// queued until notifications arrive, and the queue drains while two cuts by half leave a quarter. One timer
+    /// after the cut, the rate is half-way back.
     #[test]
     fn a_cut_by_hand() {
         let (recovery, law) = (Recovery::BY_TIMER, Law::of(&Control::BY_NOTIFICATIONS));
@@ -222,15 +224,16 @@ mod tests {
         assert!((pace.limit / LINE - 0.125).abs() < 1e-9, "{pace:?}");
         assert_eq!(pace.advance(us(335.0), LINE, &recovery), pace.limit);
         assert!((pace.advance(us(336.0), LINE, &recovery) / LINE - 0.5625).abs() < 1e-9, "{pace:?}");
-        // The estimate has faded by an e-th each 256 us since the cut.
+        // The estimate decays by a factor of e per 256 us since the cut.
         let faded = pace.alpha_by(cut_at + recovery.forgets, &recovery);
         assert!((faded - 0.368).abs() < 0.006, "{faded}");
-        // It gets all of it back and stays there.
+        // It recovers the full rate and stays there.
         assert_eq!(pace.advance(us(9e3), LINE, &recovery), LINE);
         assert_eq!(pace.step_at, Time::MAX);
     }
 
-    /// A flow of a small share has few packets to be marked; where the queue of many lasts a timer's time, no link idles.
+    /// A flow with a small share has few packets to be marked. If the queue of many flows lasts for a timer's
+    /// interval, no link idles.
     #[test]
     fn many_slow_flows_leave_no_room() {
         assert_eq!([0.5, 0.25, 0.125].map(|share| kept(1.0, share)), [0.25, 0.5, 0.75]);

@@ -1,4 +1,4 @@
-//! What a model without packets has no answer to, with the way out.
+//! Refusal of runs that the fluid model cannot represent, with the alternative.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,17 @@ fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
     }
 }
 
-/// A run that is not refused: its routes and models, and which messages share queue pairs.
+/// Accepted run: its routes and models, and the queue pairs that messages share.
 pub(crate) struct Admitted<'a> {
     pub(crate) ways: Ways<'a>,
     pub(crate) models: Vec<Model>,
     pub(crate) connections: Connections<u32>,
 }
 
-/// Sets up what a run begins with.
+/// Checks a spec and sets up the run.
 ///
 /// # Errors
-/// What depends on packets, and what is wrong for packets, too.
+/// Features that depend on packets, and errors that also apply to packets.
 pub(crate) fn admit(spec: &SimSpec) -> Result<Admitted<'_>, SimError> {
     check(spec)?;
     let (ways, connections) = Ways::new(spec)?;
@@ -39,7 +39,7 @@ pub(crate) fn admit(spec: &SimSpec) -> Result<Admitted<'_>, SimError> {
     Ok(Admitted { ways, models, connections })
 }
 
-/// Refuses what can be told from the scenario alone.
+/// Refuses features that the scenario alone shows.
 fn check(spec: &SimSpec) -> Result<(), SimError> {
     if !matches!(spec.routing, RouteChoice::Switches) {
         let why = "explicit paths carry the packets";
@@ -68,7 +68,7 @@ fn check(spec: &SimSpec) -> Result<(), SimError> {
     check_faults(spec)
 }
 
-/// Schemes that are about packets.
+/// Refuses schemes that depend on packets.
 fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
     for group in &spec.groups {
         let named = &spec.schemes[usize::from(group.scheme)];
@@ -115,7 +115,7 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Refuses what can be told once schemes and switches are known: detours, and buffers that overflow where nothing pauses.
+/// Refuses features that schemes and switches show: detours, and buffers that overflow without flow control.
 fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
     if spec.graph.folding().is_some() && models.iter().any(|model| model.spread.is_single()) {
         return Err(SimError::Fidelity {
@@ -134,7 +134,7 @@ fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<()
     if spec.switch.pfc.enabled {
         return Ok(());
     }
-    // All that talk to a host at once, each before it hears of a queue.
+    // All senders that may send to a host at once, each before it learns of a queue.
     let mut senders: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for message in spec.graph.messages() {
         let to = spec.graph.representative(message.dst);

@@ -1,18 +1,18 @@
-//! The end of an instant: rates are found, and everything that depends on them is brought up to date.
+//! End of an event time: solves for the rates and updates everything that depends on them.
 
 use pathweave_units::Time;
 
 use crate::engine::Engine;
 
 impl Engine<'_> {
-    /// Finds all rates, and when flows end with them.
+    /// Solves for all rates and updates the end times of flows.
     pub(crate) fn settle(&mut self, now: Time) {
         let Engine { solver, services, network, levels, levels_of_pairs, models, .. } = self;
         let Engine { recovering, slow, completions, lanes, .. } = self;
         solver.solve();
         solver.take_touched_flows(&mut self.touched_flows);
         for &flow in &self.touched_flows {
-            // Those that ended are gone.
+            // Skips flows that have ended.
             let Some(Some(service)) = services.get_mut(flow as usize) else { continue };
             service.advance(now);
             let rate = solver.rate(flow);

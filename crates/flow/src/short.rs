@@ -1,24 +1,24 @@
-//! What short messages take of links: a mean over time, taken off the capacity that flows share.
+//! Link capacity used by short messages, as a mean over time that is subtracted from the capacity of flows.
 
 use pathweave_units::{Duration, Time};
 
 use crate::solver::{ResourceId, Solver};
 
-/// Over which the mean is taken.
+/// Length of the averaging window.
 const OVER: Duration = Duration::from_us(50);
-/// A change below this share of the capacity is left.
+/// Relative change of the capacity below which the solver is not updated.
 const NOTICED: f64 = 0.02;
-/// What flows have at least of a capacity, however much is short.
+/// Share of a capacity that flows keep at least.
 const LEFT: f64 = 0.05;
 
 /// Bytes of short messages by resource.
 pub(crate) struct ShortLoads {
     bytes: Vec<f64>,
-    /// What is taken off now, bytes a picosecond.
+    /// Rate that is currently subtracted, in bytes per picosecond.
     taken: Vec<f64>,
     listed: Vec<bool>,
     list: Vec<ResourceId>,
-    /// When the next mean is to be taken.
+    /// Time of the next update.
     pub(crate) due: Time,
 }
 
@@ -39,7 +39,7 @@ impl ShortLoads {
         }
     }
 
-    /// A short message sends so much over a resource.
+    /// Adds the bytes of a short message over a resource.
     pub(crate) fn add(&mut self, now: Time, resource: ResourceId, bytes: f64) {
         let at = resource as usize;
         self.bytes[at] += bytes;
@@ -51,7 +51,7 @@ impl ShortLoads {
         }
     }
 
-    /// Takes the means.
+    /// Updates the mean loads and the capacities.
     pub(crate) fn tick(&mut self, now: Time, capacities: &[f64], solver: &mut Solver) {
         let mut kept = Vec::new();
         for resource in std::mem::take(&mut self.list) {

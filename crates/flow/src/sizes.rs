@@ -1,57 +1,56 @@
-//! What messages take on the wire, and how long when nothing else is there.
+//! Sizes of messages on the wire, and their times in an idle network.
 
 use pathweave_sim::{HostConfig, IdealPath, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
 use crate::walk::bytes_a_ps;
 
-/// Entries of the memory; a power of two.
+/// Number of entries of the cache, a power of two.
 const REMEMBERED: usize = 1 << 6;
 
-/// A message of some size on some path.
+/// Size of a message on a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Size {
     /// Bytes on the wire.
     pub(crate) wire: u64,
     /// Packets.
     pub(crate) packets: u64,
-    /// How long it takes when nothing else is there.
+    /// Completion time in an idle network.
     pub(crate) ideal: Duration,
-    /// Of that, what is not sending at that rate.
+    /// The part of `ideal` that is not transmission at the path's rate.
     pub(crate) base: Duration,
 }
 
-/// What is the same for all messages on a path.
+/// Rate of a path.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Bytes a picosecond that all paths together carry.
+    /// Bytes per picosecond that all paths together carry.
     rate: f64,
     slower: Rate,
 }
 
 impl Line {
-    /// Of a path whose links have this share of their capacity.
+    /// Returns the rate of a path whose links have this share of their capacity.
     fn of(profile: &PathProfile, share: f64) -> Self {
         let slower = profile.most;
         Line { rate: share * bytes_a_ps(slower), slower }
     }
 }
 
-/// Sizes of messages by path; those seen last are remembered.
+/// Sizes of messages by path, with a cache of recent ones.
 pub(crate) struct Sizes {
     host: HostConfig,
     packet_bytes: u32,
     ack_bytes: u32,
-    /// By profile of the network, for messages over all paths and over one: with what these carry, and how long an acknowledgement
-    /// takes.
+    /// Data by profile of the network, for one path and for all paths.
     paths: Vec<[Path; 2]>,
     known: [Option<(Key, Size)>; REMEMBERED],
 }
 
-/// Number of a path, whether it is taken alone, bytes.
+/// Number of the profile, use of one or all paths, and bytes of the message.
 type Key = (u32, PathUse, u64);
 
-/// A path, or all of them side by side.
+/// One path, or all paths side by side.
 #[derive(Clone, Debug)]
 struct Path {
     ideal: IdealPath<PathProfile>,
@@ -66,7 +65,7 @@ impl Sizes {
         Sizes { host: host.clone(), packet_bytes, ack_bytes, paths, known }
     }
 
-    /// Paths are these from now on; of the capacity of their links this share is used.
+    /// Replaces the paths. `share` is the share of the links' capacity that is used.
     pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
         let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
         let of = |profile: &PathProfile, used| {
@@ -81,27 +80,27 @@ impl Sizes {
         self.known = [None; REMEMBERED];
     }
 
-    /// A full packet on the wire.
+    /// Returns the bytes of a full packet on the wire.
     pub(crate) fn packet_bytes(&self) -> u32 {
         self.packet_bytes
     }
 
-    /// An acknowledgement.
+    /// Returns the bytes of an acknowledgement on the wire.
     pub(crate) fn ack_bytes(&self) -> u32 {
         self.ack_bytes
     }
 
-    /// Bytes a picosecond that one path of this number, or all of them, carry.
+    /// Returns the bytes per picosecond that one path of this profile, or all of them, carry.
     pub(crate) fn line_rate(&self, number: u32, used: PathUse) -> f64 {
         self.paths[number as usize][used as usize].line.rate
     }
 
-    /// How long an acknowledgement takes back.
+    /// Returns the one-way time of an acknowledgement.
     pub(crate) fn back(&self, number: u32) -> Duration {
         self.paths[number as usize][0].back
     }
 
-    /// A message of so many bytes on the path of this number.
+    /// Returns the size of a message on a path.
     pub(crate) fn of(&mut self, number: u32, used: PathUse, bytes: u64) -> Size {
         let key = (number, used, bytes);
         let place = mix64(bytes ^ u64::from(number) << 40) as usize % REMEMBERED;

@@ -1,6 +1,6 @@
-//! Rate controls by timers where messages begin at random and many share each port: in the mean they are slow to take what others
-//! leave. A new flow sends at line rate. Once it has been limited it may have no more than what it had then, and gets it back
-//! step by step. Elsewhere [`recovery`](crate::recovery) follows their cuts one by one.
+//! Rate controls by timers, if messages begin at random and many share each port. In the mean they are slow to use
+//! bandwidth that others release. A new flow sends at line rate. Once limited, it keeps that rate as its limit and
+//! recovers step by step. In other runs [`recovery`](crate::recovery) models each cut.
 
 use pathweave_units::{Duration, Time};
 
@@ -8,19 +8,20 @@ use crate::lane::Service;
 use crate::queue::decay;
 use crate::solver::{FlowId, Solver};
 
-/// Between steps. This and what follows is fitted to DCQCN's preset "hpcc" at 100 Gb/s under random messages.
+/// Interval between steps. This constant and the next ones are fitted to DCQCN's preset "hpcc" at 100 Gb/s under
+/// random messages.
 const INTERVAL: Duration = Duration::from_us(50);
-/// The least step, in shares of the line rate.
+/// Smallest step, as a share of the line rate.
 const STEP: f64 = 0.005;
-/// Time constant with which a flow forgets the rate it had, as long as it is limited.
+/// Time constant with which a limited flow forgets the rate it had.
 const FORGETS: Duration = Duration::from_us(100);
-/// A limited flow may have so much more than it has, in relation: so that it is seen when others leave.
+/// Relative margin of a limited flow's limit over its rate. It reveals when other flows release bandwidth.
 const MARGIN: f64 = 0.02;
 
-/// Flows that get faster.
+/// Flows that recover.
 pub(crate) struct Slow {
     flows: Vec<FlowId>,
-    /// When the next step is due.
+    /// Time of the next step.
     pub(crate) due: Time,
 }
 
@@ -31,7 +32,7 @@ impl Default for Slow {
 }
 
 impl Slow {
-    /// The rate of a flow in service has changed.
+    /// Records a new rate of a flow in service.
     pub(crate) fn note(&mut self, now: Time, (flow, service): (FlowId, &mut Service), solver: &mut Solver) {
         let (rate, limit) = (solver.rate(flow), solver.limit(flow));
         if rate * (1.0 + MARGIN) < limit {
@@ -52,13 +53,13 @@ impl Slow {
         }
     }
 
-    /// Flows make a step.
+    /// Performs a step of all flows.
     pub(crate) fn tick(&mut self, now: Time, services: &[Option<Service>], solver: &mut Solver) {
         self.due = Time::MAX;
         self.flows.retain(|&flow| {
             let Some(service) = &services[flow as usize] else { return false };
             let limit = solver.limit(flow);
-            // It is limited again, or has all it can have.
+            // The flow is limited again, or has its full rate.
             if service.limited_since != Time::MAX || limit >= service.line {
                 return false;
             }
@@ -70,7 +71,7 @@ impl Slow {
     }
 }
 
-/// As long as it is limited a flow forgets the rate it had.
+/// Decays the remembered rate of a limited flow towards its current rate.
 fn forget(now: Time, service: &mut Service, rate: f64) {
     let span = (now.as_ps() - service.limited_since.as_ps()) as f64;
     let kept = decay(span / FORGETS.as_ps() as f64);

@@ -1,4 +1,4 @@
-//! Where the bytes of a sprayed message go: the fractions of them that cross each link.
+//! Distribution of a sprayed message: the fraction of its bytes that crosses each link.
 
 use std::ops::Range;
 
@@ -7,37 +7,37 @@ use pathweave_sim::Ways;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, Rate, Spread};
 
-/// Bits per second that get through from a node to the switch of a host by one of the node's ports.
+/// Returns the bits per second that get through from a node, by one of its ports, to the switch of a host.
 pub(crate) type Capacities<'c> = dyn FnMut(NodeId, u16, HostId) -> u64 + 'c;
 
-/// No way has more links.
+/// Largest number of links on a route.
 const MOST_LINKS: usize = 65;
 
-/// Of walks so many links are kept, 32 MB.
+/// Largest number of link entries kept from earlier walks, 32 MB.
 const KEPT: usize = 1 << 21;
 
-/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk, and the first walks
-/// themselves.
+/// Walks from host to host over all next hops at once. It keeps its buffers between walks, and the results of the
+/// first walks.
 pub(crate) struct Walker<'a> {
     topology: &'a Topology,
-    /// By node: what of the message arrives there with the hop at hand.
+    /// Fraction of the message that arrives with the current hop, by node.
     arriving: Vec<f64>,
     here: Vec<NodeId>,
     next: Vec<NodeId>,
     weights: Vec<(u16, f64)>,
-    /// Of the last walk.
+    /// Result of the last walk.
     crossed: Vec<(PortId, f64)>,
     lost: f64,
     kept: Vec<(PortId, f64)>,
-    /// By number: where a walk is in `kept`, and what it lost.
+    /// Range of a walk in `kept`, and the fraction it lost, by number of the walk.
     places: Vec<Option<(Range<usize>, f64)>>,
 }
 
-/// Where a message went.
+/// Result of a walk.
 pub(crate) struct Walk<'w> {
-    /// The egress ports that it crossed, with the fractions, in the order of hops.
+    /// Egress ports that the message crossed, with the fractions, in the order of hops.
     pub(crate) crossed: &'w [(PortId, f64)],
-    /// The fraction that arrives nowhere, because a link is down that routing does not know to be.
+    /// Fraction that is lost at dead links of which routing does not yet know.
     pub(crate) lost: f64,
 }
 
@@ -49,13 +49,13 @@ impl<'a> Walker<'a> {
         Walker { topology, arriving, here, next, weights, crossed, lost: 0.0, kept, places }
     }
 
-    /// The network has changed.
+    /// Drops kept walks after the network has changed.
     pub(crate) fn forget(&mut self) {
         self.kept.clear();
         self.places.clear();
     }
 
-    /// The walk of this number, from `src` to `dst`.
+    /// Returns the walk with this number, from `src` to `dst`.
     pub(crate) fn walk(
         &mut self,
         ways: &Ways<'_>,
@@ -110,7 +110,7 @@ impl<'a> Walker<'a> {
             if self.next.is_empty() {
                 return;
             }
-            // Summed in the order of nodes, so that rounding does not depend on how they were reached.
+            // Fractions are summed in the order of nodes, so that rounding does not depend on the order of arrival.
             self.next.sort_unstable_by_key(|node| std::cmp::Reverse(node.0));
             std::mem::swap(&mut self.here, &mut self.next);
         }
@@ -118,7 +118,7 @@ impl<'a> Walker<'a> {
             self.here.drain(..).map(|node| std::mem::take(&mut self.arriving[node.index()])).sum::<f64>();
     }
 
-    /// The ports by which a node sends on, with weights.
+    /// Collects the ports by which a node forwards, with weights.
     fn weigh(
         &mut self,
         ways: &Ways<'_>,
@@ -133,7 +133,7 @@ impl<'a> Walker<'a> {
             self.weights.push((port, weight));
         };
         if host {
-            // Endpoints send by all of their ports in turn, as far as they lead anywhere.
+            // Endpoints send by all of their ports in turn that lead to the destination.
             for (port, at) in (0..).zip(self.topology.ports(node)) {
                 if at.peer == dst.into() || !ways.routing().from_node(at.peer, dst).is_empty() {
                     add(port);
@@ -162,7 +162,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Bytes a picosecond.
+/// Converts a rate to bytes per picosecond.
 pub(crate) fn bytes_a_ps(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 8e12
 }

@@ -1,33 +1,33 @@
-//! Which pairs of classes of hosts talk.
+//! Pairs of host classes that exchange messages.
 
 use std::collections::hash_map::Entry;
 
 use pathweave_units::{HostId, Spread};
 use pathweave_workload::MessageGraph;
 
-/// Two classes whose hosts talk.
+/// Two classes whose hosts exchange messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairOfClasses {
-    /// How their messages are spread, as [`of_pairs`] has it.
+    /// Spreading of their messages, reduced by [`of_pairs`].
     pub(crate) spread: Spread,
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Two of their hosts.
+    /// One host of each class.
     pub(crate) ends: (HostId, HostId),
 }
 
-/// Pairs of classes that talk.
+/// Pairs of classes that exchange messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Ascending.
+    /// Pairs in ascending order.
     pub(crate) list: Vec<PairOfClasses>,
-    /// Where each is in the list. Only looked up, never iterated: its order cannot leak.
+    /// Index of each pair in the list. Used for lookups only, so that its iteration order has no effect.
     index: foldhash::HashMap<u64, u32>,
 }
 
 impl Wanted {
-    /// Those of a workload, of whose groups `spread` tells how messages are spread: also those that are not on the
-    /// graph, where hosts stand for others.
+    /// Collects the pairs of a workload. `spread` gives the spreading of each group's messages. If hosts represent
+    /// others, it includes pairs that are not on the graph.
     pub(crate) fn new(graph: &MessageGraph, class_of: &[u32], spread: &[Spread]) -> Self {
         let mut wanted = Wanted::default();
         for message in graph.messages() {
@@ -53,7 +53,7 @@ impl Wanted {
         self.list.sort_unstable_by_key(|pair| key(pair.spread, (pair.from, pair.to)));
     }
 
-    /// Adds the classes of two hosts. Returns them if they are new.
+    /// Adds the classes of two hosts. Returns them if the pair is new.
     fn add(&mut self, class_of: &[u32], spread: Spread, ends: (HostId, HostId)) -> Option<PairOfClasses> {
         let (from, to) = (class_of[ends.0.index()], class_of[ends.1.index()]);
         let spread = of_pairs(spread);
@@ -64,19 +64,19 @@ impl Wanted {
         Some(pair)
     }
 
-    /// Where the pair of two classes is in the list. They talk.
+    /// Returns the index of a pair of classes. The pair must be in the list.
     pub(crate) fn index(&self, spread: Spread, (from, to): (u32, u32)) -> u32 {
         self.index[&key(of_pairs(spread), (from, to))]
     }
 }
 
-/// A pair in a number. Classes are of hosts, of which there are fewer than 2^31.
+/// Packs a pair into a number. There are fewer than 2^31 hosts, hence classes.
 fn key(spread: Spread, (from, to): (u32, u32)) -> u64 {
     u64::from(spread.is_by_capacity()) << 63 | u64::from(from) << 32 | u64::from(to)
 }
 
-/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to
-/// know: which hops a path has.
+/// Reduces a spreading to what matters for the fractions on links: even, or by capacity. For single paths it
+/// determines the hops.
 fn of_pairs(spread: Spread) -> Spread {
     if spread.is_by_capacity() { Spread::Balanced } else { Spread::Even }
 }

@@ -1,4 +1,4 @@
-//! How a measurement can break.
+//! Errors that end a measurement.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use pathweave_datapath::rdm::RdmPostError;
 use pathweave_datapath::{CloseReason, Opcode, PostError, RegionError, Status};
 
-/// Why a measurement did not come to its end.
+/// Reason why a measurement did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// A request failed.
+    /// A request completed with an error.
     Request { opcode: Opcode, status: Status, reason: Option<CloseReason> },
-    /// The other end has closed the connection.
+    /// The peer has closed the connection.
     Closed,
-    /// Nothing was heard for too long.
+    /// Nothing arrived from the peer for this long.
     Silent(Duration),
-    /// The other end says what does not make sense.
+    /// The peer sent a message that violates the protocol.
     Nonsense(String),
-    /// The other end does not take part.
+    /// The peer refused the measurement.
     Refused(String),
-    /// This end's own memory or device.
+    /// Local failure, for instance of memory or of the device.
     Own(String),
 }
 

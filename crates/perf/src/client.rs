@@ -1,4 +1,4 @@
-//! The client.
+//! The client: runs measurements against a server.
 
 use std::time::{Duration, Instant};
 
@@ -13,25 +13,25 @@ use crate::samples::Samples;
 use crate::show::{self, Ended, Figures, Row, Setup};
 use crate::test::{Directions, Kind, Op, Test};
 
-/// What a client has measured.
+/// Results of a client's measurements.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// For people, in the manner of the RDMA perftests; `None` if nothing was begun.
+    /// Report for people, in the format of the RDMA perftests. `None` if no measurement began.
     pub text: Option<String>,
-    /// For programs.
+    /// Report as JSON. `None` if no measurement began.
     pub json: Option<String>,
-    /// How it ended.
+    /// Reason why the client ended.
     pub ended: Ended,
-    /// What went wrong, where something did.
+    /// Error message, if a measurement failed.
     pub complaint: Option<String>,
-    /// Messages that arrived with wrong bytes, if any did.
+    /// Description of the messages that arrived with wrong bytes, if there were any.
     pub wrong: Option<String>,
 }
 
-/// Measures.
+/// Runs the measurements of a client.
 ///
 /// # Errors
-/// What cannot even begin, and what the server refuses.
+/// If no measurement can begin, or the server refuses one.
 pub fn measure(options: &ClientOptions, console: &mut dyn Console) -> Result<Report, Failure> {
     match options.service {
         Service::Connection => {
@@ -78,7 +78,7 @@ fn run<M: Meets>(options: &ClientOptions, console: &mut dyn Console, service: M)
     })
 }
 
-/// What all measurements of a client have in common.
+/// State shared by all measurements of a client.
 struct Client<'a, M> {
     options: &'a ClientOptions,
     number: u64,
@@ -125,25 +125,25 @@ impl<M: Meets> Client<'_, M> {
             }
             heard = Instant::now();
         };
-        // Where the server sends, too, the client is done when the server is.
+        // If the server sends as well, the client's part lasts until the server is done.
         let client = match test.directions {
             Directions::One => before,
             Directions::Both => mark.side(end, 1),
         };
         end.say(Said::Bye)?;
-        // The time of a message is half of that there and back, but for READ, which is one.
+        // The time of a message is half a round trip. A READ is one message with the length of a round trip.
         let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
         let latency = samples.and_then(|samples| samples.latency(factor));
         let figures = Figures::of(test.size_bytes, client.work(), server.work(), latency);
         Ok(Row { figures, client, server })
     }
 
-    /// How long to measure; `None`: for a number of messages.
+    /// Returns the time to measure, or `None` if the number of messages is given.
     fn time(&self, test: Test) -> Option<Duration> {
         test.iterations.is_none().then_some(self.options.time)
     }
 
-    /// As much as can be.
+    /// Keeps the window full until the test is done.
     fn stream(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<(), Broken> {
         let time = self.time(test);
         let (mut heard, mut shown) = (Instant::now(), Instant::now());
@@ -170,7 +170,7 @@ impl<M: Meets> Client<'_, M> {
         }
     }
 
-    /// One message at a time, there and back.
+    /// Measures one round trip after the other.
     fn ping_pong(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<Samples, Broken> {
         let time = self.time(test);
         let (mut samples, mut shown) = (Samples::new(), Instant::now());
@@ -199,7 +199,7 @@ impl<M: Meets> Client<'_, M> {
                 self.show(test, end, samples.count(), mark.elapsed());
             }
         }
-        // The last answer may be here before the last acknowledgement.
+        // The last answer may arrive before the last acknowledgement.
         end.tally_mut().stop();
         while !end.tally().is_done() {
             next(end)?;
@@ -214,7 +214,7 @@ impl<M: Meets> Client<'_, M> {
     }
 }
 
-/// The next thing that comes in the middle of a test, in which words have no place.
+/// Returns the next event of a running test. Control messages are an error there.
 fn next<E: End>(end: &mut E) -> Result<Option<Came<E::Side>>, Broken> {
     match end.next()? {
         Some(Came::Said(said)) => Err(Broken::Nonsense(format!("{said:?} during a test"))),

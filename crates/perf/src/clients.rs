@@ -1,4 +1,4 @@
-//! The clients of a server, what each of them measured, and when as many have been served as were asked for.
+//! The clients of a server with their measurements. Decides when the requested number of clients has been served.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,78 +12,79 @@ use crate::console::Failure;
 use crate::show::rule;
 use crate::test::What;
 
-/// A client that said it would measure more, and does not come back, is counted as over.
+/// Time after which a client counts as done that announced another measurement and has not requested it.
 const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
 
-/// Clients a server that serves on and on remembers; of more it forgets those that came first.
+/// Largest number of clients that a server without a client limit remembers. It forgets the oldest first.
 const REMEMBERED: usize = 1_000;
 
-/// Measurements of one client.
+/// Largest number of measurements per client.
 const MOST_MEASUREMENTS: usize = 1_000;
 
-/// What the server saw of a measurement.
+/// Amount of data that a measurement moved, as the server counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Moved {
-    /// From the client's first word to its last.
+    /// Duration from the client's start message to the server's report.
     pub(crate) seconds: f64,
-    /// Payload that arrived from the client, each byte once.
+    /// Payload received from the client, each byte counted once.
     pub(crate) received_bytes: u64,
-    /// Payload sent to it: on a connection retransmissions included, of datagrams what is done.
+    /// Payload sent to the client. On a connection it includes retransmissions. With datagrams it counts completed
+    /// messages.
     pub(crate) sent_bytes: u64,
 }
 
-/// How a measurement ended.
+/// Outcome of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ended {
-    /// It has been told of the server's part.
+    /// The client was sent the server's report.
     Done,
-    /// Before its end.
+    /// The measurement ended early.
     Broken,
-    /// The server did not take part.
+    /// The server refused the measurement.
     Refused,
 }
 
-/// A measurement of a client.
+/// Measurement of a client.
 #[derive(Clone, Debug, Serialize)]
 struct Measurement {
     #[serde(flatten)]
     what: Option<What>,
     #[serde(flatten)]
     moved: Moved,
-    /// `None`: the server was ended before it.
+    /// Outcome, or `None` if the server ended first.
     ended: Option<Ended>,
 }
 
-/// A client: a run of the program.
+/// Client: one run of the program.
 #[derive(Clone, Debug, Serialize)]
 struct Client {
     address: SocketAddr,
     #[serde(skip)]
     number: u64,
     measurements: Vec<Measurement>,
-    /// It has said that another measurement follows the last.
+    /// True if the client has announced another measurement.
     #[serde(skip)]
     comes_back: bool,
     #[serde(skip)]
     quiet_since: Instant,
 }
 
-/// A number a client draws, which tells it apart: its address may differ from measurement to measurement.
+/// Draws a random number that identifies a client. Its address may differ from measurement to measurement.
 pub(crate) fn draw_number() -> Result<u64, Failure> {
     let mut bytes = [0; 8];
     OsRandom.fill(&mut bytes).map_err(|why| Failure::Internal(why.to_string()))?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// A measurement of a client.
+/// Identifies a measurement of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     client: u64,
     measurement: usize,
 }
 
-/// All clients so far, in the order they came.
+/// All clients so far, in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     most: Option<u64>,
@@ -93,15 +94,16 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// For a server that ends after `most` clients.
+    /// Creates the list for a server that ends after `most` clients.
     pub(crate) fn new(most: Option<u64>) -> Self {
         Clients { most, ..Clients::default() }
     }
 
-    /// A client asks for a measurement, and says whether it will ask for another one. `number`: that of [`draw_number`].
+    /// Admits a client's request for a measurement. `number` is from [`draw_number`]. `comes_back` announces another
+    /// measurement.
     ///
     /// # Errors
-    /// The server has had as many as it takes, or the client more than anybody needs.
+    /// If the server has reached its number of clients, or the client its number of measurements.
     pub(crate) fn enter(
         &mut self,
         number: u64,
@@ -137,7 +139,7 @@ impl Clients {
         Ok(Ticket { client: came, measurement: client.measurements.len() - 1 })
     }
 
-    /// The first that came among those that are done.
+    /// Forgets the client that arrived first among those that are done.
     fn forget(&mut self) {
         if let Some(first) = self.all.iter().find_map(|(&came, client)| client.is_over().then_some(came)) {
             self.all.remove(&first);
@@ -145,16 +147,16 @@ impl Clients {
         }
     }
 
-    /// It takes place.
+    /// Records that a measurement begins.
     pub(crate) fn begins(&mut self, ticket: Ticket, what: What) {
         if let Some(client) = self.all.get_mut(&ticket.client) {
             client.measurements[ticket.measurement].what = Some(what);
         }
     }
 
-    /// It is over.
+    /// Records the end of a measurement.
     pub(crate) fn ends(&mut self, ticket: Ticket, ended: Ended, moved: Moved) {
-        // A client with an open measurement is not forgotten.
+        // A client with an open measurement is never forgotten.
         let Some(client) = self.all.get_mut(&ticket.client) else { return };
         let measurement = &mut client.measurements[ticket.measurement];
         (measurement.ended, measurement.moved) = (Some(ended), moved);
@@ -162,17 +164,17 @@ impl Clients {
         client.comes_back &= ended == Ended::Done;
     }
 
-    /// As many clients as were asked for have been here and are done.
+    /// Returns true if the requested number of clients have come and are done.
     pub(crate) fn are_over(&self) -> bool {
         self.most.is_some_and(|most| self.came >= most) && self.all.values().all(Client::is_over)
     }
 
-    /// Whether there was any.
+    /// Returns true if there was any client.
     pub(crate) fn has_any(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// What each has measured, as a table.
+    /// Returns the measurements of each client as a table.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         rule(&mut text);
@@ -214,14 +216,14 @@ impl Clients {
         text
     }
 
-    /// The same as JSON; `interrupted`: the server was ended by its user.
+    /// Returns the measurements as JSON. `interrupted` is true if the user ended the server.
     pub(crate) fn json(&self, server: SocketAddr, protection: &str, interrupted: bool) -> String {
         #[derive(Serialize)]
         struct Document<'a> {
             server: SocketAddr,
             protection: &'a str,
             ended: &'a str,
-            /// Clients before these, of which nothing is known any more.
+            /// Number of earlier clients that were forgotten.
             forgotten_clients: u64,
             clients: Vec<&'a Client>,
         }

@@ -1,68 +1,68 @@
-//! Who runs a measurement.
+//! Interface to the user who runs a measurement.
 
 use std::time::Duration;
 
-/// What carries messages.
+/// Transport service that carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// A reliable connection.
+    /// Reliable connection.
     Connection,
     /// Reliable datagrams: one endpoint for any number of peers.
     Datagram,
 }
 
-/// Who runs a measurement: is told of it, and may want it to end.
+/// Interface to the user: receives progress and can end the measurement.
 pub trait Console {
-    /// Whether it is to end.
+    /// Returns true if the measurement shall end.
     fn is_interrupted(&self) -> bool;
-    /// Something that is not the result: where a server serves, who has come.
+    /// Reports a fact other than the result, for instance the server's address or a new client.
     fn note(&self, note: Note<'_>);
-    /// How far a measurement is; called some ten times a second. `health` costs a look at all counters.
+    /// Reports the progress of a measurement, about ten times a second. Each call of `health` reads all counters.
     fn progress(&mut self, progress: Progress, health: &mut dyn FnMut() -> Health);
 }
 
-/// Something that a [`Console`] is told.
+/// Message to a [`Console`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note<'a> {
-    /// Where a server serves.
+    /// Address on which a server listens.
     Listening(&'a str),
-    /// What a client of a server has done.
+    /// Event of a client of the server.
     Client(&'a str),
-    /// What is other than was asked for.
+    /// Deviation from the request.
     Remark(&'a str),
 }
 
-/// How far a measurement is.
+/// Progress of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub size_bytes: u64,
-    /// Messages there are to be, if not as many as the time allows.
+    /// Number of messages, or `None` if the measurement is bounded by time.
     pub iterations: Option<u64>,
-    /// Messages that are done.
+    /// Number of completed messages.
     pub done: u64,
-    /// Since it began.
+    /// Time since the measurement began.
     pub elapsed: Duration,
-    /// How long it takes, if that is given.
+    /// Duration of the measurement, if it is bounded by time.
     pub time: Option<Duration>,
 }
 
-/// How a connection, or a peer of datagrams, is doing.
+/// Health of a connection, or of the traffic to a datagram peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Packets sent again.
+    /// Packets retransmitted.
     pub retransmitted: u64,
-    /// Paths that are up.
+    /// Number of paths that are up.
     pub paths_up: usize,
-    /// All paths.
+    /// Number of all paths.
     pub paths: usize,
 }
 
-/// Why there is no measurement.
+/// Reason why a measurement could not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// What was asked for cannot be; the text says what, where, and what to do.
+    /// The request is invalid. The text names the mistake, its place and the remedy.
     Input(String),
-    /// A bug, or a system that does not work.
+    /// A bug, or a failure of the system.
     Internal(String),
 }

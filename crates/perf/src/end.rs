@@ -1,4 +1,4 @@
-//! An end of a measurement, whichever service carries it, and the server's part in one.
+//! One end of a measurement, independent of the service, and the server's state machine.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -13,80 +13,81 @@ use crate::tally::Tally;
 use crate::test::Kind;
 use crate::work::{Watch, Work};
 
-/// Something that has come of a measurement.
+/// Event of a measurement.
 pub(crate) enum Came<S> {
-    /// A message of the other end.
+    /// A message of the peer arrived.
     Data,
-    /// A message of this end is done, or nothing that anybody waits for has come.
+    /// A message of this end completed, or an event without further meaning occurred.
     Done,
-    /// The other end says something.
+    /// A control message of the peer arrived.
     Said(Said<S>),
 }
 
-/// What the ends say to each other once they have agreed on what to measure.
+/// Control message after client and server have agreed on the measurement.
 #[derive(Debug)]
 pub(crate) enum Said<S> {
-    /// Client: it begins.
+    /// Client: the measurement begins.
     Start,
-    /// Client: that was all.
+    /// Client: it has sent its last message.
     Finish,
-    /// Server: its part.
+    /// Server: its report.
     Report(Box<S>),
-    /// Client: it has heard that, and nothing follows.
+    /// Client: it has received the report, and nothing follows.
     Bye,
 }
 
-/// One end: keeps receives posted and messages under way, and checks bytes.
+/// One end: keeps receives posted and messages in flight, and checks bytes.
 pub(crate) trait End {
     type Side: Part;
     fn tally(&self) -> &Tally;
     fn tally_mut(&mut self) -> &mut Tally;
-    /// Keeps as many messages under way as there may be.
+    /// Posts messages until the window is full.
     fn post(&mut self) -> Result<(), Broken>;
     /// Sends the next message.
     fn post_one(&mut self) -> Result<(), Broken>;
-    /// The next thing that comes, waiting a little for it.
+    /// Returns the next event, and waits a short time for it.
     fn next(&mut self) -> Result<Option<Came<Self::Side>>, Broken>;
     fn say(&mut self, said: Said<Self::Side>) -> Result<(), Broken>;
     fn stats(&self) -> Option<<Self::Side as Part>::Stats>;
-    /// Payload that has arrived, each byte once, and that was sent.
+    /// Returns the payload received, each byte counted once, and the payload sent.
     fn moved_bytes(&self) -> (u64, u64);
 }
 
-/// An end's part in a measurement. The server sends its to the client; both are in the JSON output.
+/// Report of one end about a measurement. The server sends its report to the client. Both appear in the JSON output.
 pub(crate) trait Part: Serialize + DeserializeOwned + std::fmt::Debug + 'static {
     type Stats;
-    /// Width of the names of counts.
+    /// Width of the column with the names of counters.
     const NAMES: usize;
-    /// What was counted between two looks. `others`: measurements the process had at a time, at most.
+    /// Builds the report from the counters at the begin and the end. `others` is the largest number of measurements
+    /// that the process had at a time.
     fn between(work: Work, others: usize, before: Option<&Self::Stats>, now: Option<&Self::Stats>) -> Self;
     fn work(&self) -> &Work;
     fn others(&self) -> usize;
-    /// What people are told of the counts of all sizes: names, and the figures of client and server.
+    /// Returns the counters shown to people, summed over all sizes: names, and the values of client and server.
     fn counts(rows: &[Row<Self>]) -> Vec<(&'static str, [u64; 2])>
     where
         Self: Sized;
-    /// A table of the paths this end has sent on.
+    /// Appends a table of the paths on which this end has sent.
     fn paths(&self, text: &mut String);
 }
 
-/// Sums over all sizes, of client and server.
+/// Returns the sums over all sizes for client and server.
 pub(crate) fn sums<S: Part>(rows: &[Row<S>], of: impl Fn(&S) -> u64) -> [u64; 2] {
     [rows.iter().map(|row| of(&row.client)).sum(), rows.iter().map(|row| of(&row.server)).sum()]
 }
 
-/// Share of a total, 0 to 1.
+/// Returns the share of a total, from 0 to 1.
 pub(crate) fn share(of: u64, total: u64) -> f64 {
     of as f64 / total.max(1) as f64
 }
 
-/// A line of two figures.
+/// Appends a line with two values.
 pub(crate) fn two(text: &mut String, width: usize, name: &str, figures: [impl std::fmt::Display; 2]) {
     let [client, server] = figures;
     let _ = writeln!(text, " {name:<width$} {client:>14} {server:>14}");
 }
 
-/// Where counters stood when a measurement began.
+/// State of the counters when a measurement began.
 pub(crate) struct Mark<S: Part> {
     watch: Watch,
     stats: Option<S::Stats>,
@@ -102,25 +103,25 @@ impl<S: Part> Mark<S> {
         self.watch.elapsed()
     }
 
-    /// What has happened since.
+    /// Returns the report since the mark.
     pub(crate) fn side(&self, end: &impl End<Side = S>, others: usize) -> S {
         S::between(end.tally().work(&self.watch), others, self.stats.as_ref(), end.stats().as_ref())
     }
 }
 
-/// A measurement at the server.
+/// Measurement at the server.
 pub(crate) struct Running<E: End> {
     pub(crate) end: E,
-    /// Taken before the client can begin: what it asks for is answered without this end's doing.
+    /// Counters before the client can begin. Its READs are served without any action of this end.
     mark: Mark<E::Side>,
     phase: Phase,
-    /// What had been moved before the client could begin. Data may overtake its word that it has.
+    /// Payload moved before the client could begin. Data may arrive before the client's start message.
     before: (u64, u64),
-    /// When it said so.
+    /// Time at which the client's start message arrived.
     begun: Option<Instant>,
-    /// What was moved until the client was told of this end's part.
+    /// Payload moved until the report was sent to the client.
     moved: Option<Moved>,
-    /// Measurements the server had at a time, at most.
+    /// Largest number of measurements that the server had at a time.
     others: usize,
 }
 
@@ -128,11 +129,11 @@ pub(crate) struct Running<E: End> {
 enum Phase {
     /// The client has not begun.
     Waiting,
-    /// Messages are under way.
+    /// Messages are in flight.
     Running,
-    /// The client is done.
+    /// The client has sent its last message.
     Finishing,
-    /// It has been told of this end's part.
+    /// The report has been sent to the client.
     Over,
 }
 
@@ -142,20 +143,20 @@ impl<E: End> Running<E> {
         Running { end, mark, phase: Phase::Waiting, before, begun: None, moved: None, others: 1 }
     }
 
-    /// The server has so many measurements.
+    /// Records the number of measurements that the server has.
     pub(crate) fn note_others(&mut self, count: usize) {
         self.others = self.others.max(count);
     }
 
-    /// It has been told of this end's part.
+    /// Returns true if the report has been sent to the client.
     pub(crate) fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }
 
-    /// Does what follows from what has come. `count`: measurements the server has.
+    /// Handles an event. `count` is the number of measurements that the server has.
     ///
     /// # Errors
-    /// It is over.
+    /// If the measurement has failed.
     pub(crate) fn go_on(&mut self, came: Came<E::Side>, count: usize) -> Result<(), Broken> {
         let test = self.end.tally().test;
         match came {
@@ -185,12 +186,12 @@ impl<E: End> Running<E> {
         Ok(())
     }
 
-    /// What was moved, if the client has been told of this end's part.
+    /// Returns the payload moved, if the report has been sent to the client.
     pub(crate) fn moved(&self) -> Option<Moved> {
         self.moved
     }
 
-    /// What has been moved since the client began.
+    /// Returns the payload moved since the client began.
     pub(crate) fn moved_now(&self) -> Moved {
         let ((received, sent), (received_before, sent_before)) = (self.end.moved_bytes(), self.before);
         Moved {

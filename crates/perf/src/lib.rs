@@ -1,9 +1,10 @@
-//! What the real datapath achieves between two hosts: bandwidth, message rate, latency, CPU time, and what each path did.
+//! Measures the datapath between two hosts: bandwidth, message rate, latency, CPU time, and the traffic of each path.
 //!
-//! A client ([`measure`]) asks a server ([`serve`]) for one measurement after the other; [`survey`] probes the paths to a
-//! server. One client, one report and one server's part in a measurement (`end.rs`) are for both services of the datapath.
-//! What each of them has of its own is in `connection` and `datagram`: how ends meet, what they say to each other, what
-//! they count. The program that runs a measurement is told of it, and stops it, through a [`Console`].
+//! A client ([`measure`]) requests one measurement after the other from a server ([`serve`]). [`survey`] probes the
+//! paths to a server. The client, the report and the server's part in a measurement (`end.rs`) are common to both
+//! services of the datapath. The modules `connection` and `datagram` hold the parts that differ: set-up, control
+//! messages and counters. The program that runs a measurement receives its progress through a [`Console`], and can
+//! stop it there.
 
 mod broken;
 mod client;
@@ -33,7 +34,7 @@ pub use show::Ended;
 pub use survey::{Survey, SurveyOptions, survey};
 pub use test::{Check, Directions, Kind, MAX_DEPTH, Op, Test};
 
-/// Plain data with text keys always serialises.
+/// Serialises a value. Plain data with text keys cannot fail.
 fn json(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
     text.push('\n');

@@ -1,4 +1,4 @@
-//! How a client meets a server, whichever service carries the measurement.
+//! Set-up of a client with a server, independent of the service.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,51 +12,51 @@ use crate::show::Setup;
 use crate::test::Test;
 use pathweave_bypass::Carrier;
 
-/// So often an end looks at the clock, the user and the progress.
+/// Interval at which an end checks the clock, the user's interrupt and the progress.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A server that lives, but says and takes nothing for so long, has failed.
+/// Time without any event after which a server that still answers counts as failed.
 pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 
-/// What a client is to do.
+/// Options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// What carries messages; the same at both ends.
+    /// Service that carries messages. It must be the same at both ends.
     pub service: Service,
-    /// Where the server is.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// Where it is, too: the first that answers is where a connection begins. Not for datagrams.
+    /// Further addresses of the server. A connection uses the first that answers. Not for datagrams.
     pub other_servers: Vec<SocketAddr>,
-    /// How this end is opened, but for the scheme.
+    /// Configuration of this end, except for the scheme.
     pub device: DeviceConfig,
-    /// What carries packets. Datagrams go over UDP sockets.
+    /// Carrier of packets. Datagrams always use UDP sockets.
     pub carrier: Carrier,
-    /// Scheme that decides rates and paths; `None`: the usual one of the service.
+    /// Scheme that controls rates and paths. `None` selects the service's default.
     pub scheme: Option<String>,
-    /// One measurement after the other.
+    /// Tests to run, one after the other.
     pub tests: Vec<Test>,
-    /// How long each takes that has no number of messages.
+    /// Duration of each test that has no number of messages.
     pub time: Duration,
 }
 
-/// What a client asks of a server.
+/// Request of a client to a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asks {
     pub(crate) test: Test,
-    /// It will ask for another one.
+    /// True if the client will request another measurement.
     pub(crate) comes_back: bool,
-    /// Its number (`draw_number`).
+    /// Random number of the client (`draw_number`).
     pub(crate) client: u64,
 }
 
-/// A service on which a client meets servers.
+/// Service over which a client reaches servers.
 pub(crate) trait Meets {
     type End: End;
-    /// Agrees with the server on what is to be measured.
+    /// Agrees with the server on a measurement.
     ///
     /// # Errors
-    /// The outer one: the server cannot be reached. The inner one: it could.
+    /// The outer error means that the server cannot be reached, the inner one that it can.
     fn meet(&mut self, asks: Asks) -> Result<Result<Self::End, Broken>, Failure>;
-    /// How the ends are set up.
+    /// Describes the set-up of both ends.
     fn setup(&self, end: &Self::End, console: &dyn Console) -> Setup;
     fn health(&self, end: &Self::End) -> Health;
 }

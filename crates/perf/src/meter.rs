@@ -1,11 +1,11 @@
-//! Bytes by time.
+//! Byte rates over time.
 
 use std::time::{Duration, Instant};
 
-/// Highest rates are those of spans so long.
+/// Length of the windows over which the peak rate is taken.
 const PEAK_OVER: Duration = Duration::from_millis(100);
 
-/// Rates over time.
+/// Byte rates over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Meter {
     begun: Option<Instant>,
@@ -39,7 +39,7 @@ impl Meter {
         self.begun.zip(self.last).map_or(Duration::ZERO, |(begun, last)| last - begun)
     }
 
-    /// That of the best window; of measurements shorter than one, the mean.
+    /// Returns the rate of the best window. A measurement shorter than a window yields the mean.
     pub(crate) fn peak(&self) -> f64 {
         let span = self.span().as_secs_f64();
         let mean = if span > 0.0 { self.bytes as f64 / span } else { 0.0 };

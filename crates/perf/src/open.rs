@@ -1,4 +1,4 @@
-//! Devices and connections, with errors as a user can understand them.
+//! Opens devices and connections, with error messages for the user.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,7 +9,7 @@ use pathweave_datapath::{ConfigError, ConnectError, Device, DeviceConfig, OpenEr
 use crate::connection::{Bundle, Member};
 use crate::console::{Console, Failure, Note};
 
-/// Opens a device over a carrier, and tells the console if that is not just UDP sockets.
+/// Opens a device over a carrier, and notes on the console if the carrier is not UDP sockets.
 ///
 /// # Errors
 /// The device or the carrier cannot be opened, in the words of the options.
@@ -29,7 +29,7 @@ pub(crate) fn open(
     Ok(opened.device)
 }
 
-/// What is wrong with how a device is to be opened, as a user can understand it.
+/// Translates an error of opening a device into the words of the options.
 pub(crate) fn opening(why: OpenError) -> Failure {
     match why {
         OpenError::Config(why) => wrong_setting(&why),
@@ -46,10 +46,10 @@ fn wrong_setting(why: &ConfigError) -> Failure {
     })
 }
 
-/// As many queue pairs as the scheme divides a flow over, as one connection.
+/// Connects to a peer with as many queue pairs as the scheme divides a flow over, and bundles them.
 ///
 /// # Errors
-/// There is no connection, and why.
+/// A connection cannot be established; the text says why.
 pub(crate) fn connect(
     device: &Device,
     (peer, others): (SocketAddr, &[SocketAddr]),
@@ -72,7 +72,7 @@ pub(crate) fn connect(
     Ok(Bundle::new(device, connections))
 }
 
-/// Says so if there are fewer paths than asked for.
+/// Notes on the console that the connection has fewer paths than were asked for.
 pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console) {
     let has = connection.info().paths;
     if has < wanted {
@@ -81,7 +81,7 @@ pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console
     }
 }
 
-/// Any port of this end, in the address family of `peer`.
+/// Returns the unspecified address with port 0, in the address family of `peer`.
 pub fn any_port_for(peer: SocketAddr) -> SocketAddr {
     match peer {
         SocketAddr::V4(_) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),

@@ -1,18 +1,19 @@
-//! Bytes that say which message they are of, to be checked where they arrive.
+//! Message contents that identify the message, so that the receiver can check every byte.
 
 use pathweave_datapath::{Region, RegionError};
 
 use crate::broken::Broken;
 
-/// Bytes handled at a time: they stay in the cache.
+/// Bytes processed at a time. They stay in the cache.
 const CHUNK_BYTES: usize = 32 << 10;
-/// Chunks between two turns of the loop: a tenth of a millisecond, or a few where the processor is busy. Peers are answered meanwhile.
+/// Chunks between two turns of the event loop, in which peers are answered. They take about 0.1 ms, or several times
+/// that on a busy processor.
 const CHUNKS_A_TURN: usize = 8;
 const WORD_BYTES: usize = 8;
-/// Odd, and its bits look random (2^64 divided by the golden ratio).
+/// Odd multiplier with random-looking bits: 2^64 divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes and checks contents; holds what both need.
+/// Generator and checker of contents, with their buffers.
 pub(crate) struct Pattern {
     chunk: Vec<u8>,
     expected: Vec<u8>,
@@ -23,10 +24,11 @@ impl Pattern {
         Pattern { chunk: vec![0; CHUNK_BYTES], expected: vec![0; CHUNK_BYTES] }
     }
 
-    /// Writes the contents of message `number` to `len` bytes from `start` on. `turn` turns the loop, here and in what follows.
+    /// Writes the contents of message `number` to `len` bytes from `start` on. `turn` runs the event loop, here and
+    /// in the functions below.
     ///
     /// # Errors
-    /// They are not within the region.
+    /// If the bytes are not within the region.
     pub(crate) fn fill(
         &mut self,
         region: &Region,
@@ -38,10 +40,10 @@ impl Pattern {
         self.write(region, (start, len), number, 0, turn)
     }
 
-    /// Writes what no message contains.
+    /// Writes contents that differ from the message in every byte.
     ///
     /// # Errors
-    /// They are not within the region.
+    /// If the bytes are not within the region.
     pub(crate) fn spoil(
         &mut self,
         region: &Region,
@@ -53,7 +55,7 @@ impl Pattern {
         self.write(region, (start, len), number, u8::MAX, turn)
     }
 
-    /// Writes the contents of a message with the bits of `flip` flipped in every byte.
+    /// Writes the contents of a message, with every byte XORed with `flip`.
     fn write(
         &mut self,
         region: &Region,
@@ -71,10 +73,10 @@ impl Pattern {
         Ok(())
     }
 
-    /// The first byte that is not that of message `number`, counted from `start`.
+    /// Returns the offset from `start` of the first byte that differs from message `number`.
     ///
     /// # Errors
-    /// They are not within the region.
+    /// If the bytes are not within the region.
     pub(crate) fn first_wrong(
         &mut self,
         region: &Region,
@@ -106,7 +108,7 @@ fn chunks(len: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..len).step_by(CHUNK_BYTES).map(move |at| (at, CHUNK_BYTES.min(len - at)))
 }
 
-/// The bytes of message `number` from `offset` on, a multiple of the word.
+/// Fills `bytes` with message `number` from `offset` on, which must be a multiple of the word size.
 fn make(bytes: &mut [u8], number: u64, offset: usize) {
     let first = (offset / WORD_BYTES) as u64;
     for (word, to) in (first..).zip(bytes.chunks_mut(WORD_BYTES)) {
@@ -114,7 +116,7 @@ fn make(bytes: &mut [u8], number: u64, offset: usize) {
     }
 }
 
-/// A word that hardly any other place of any other message has.
+/// Returns a word that depends on message and position, with very few collisions.
 fn mixed(number: u64, word: u64) -> u64 {
     let mut value = number.wrapping_mul(STEP) ^ word.wrapping_add(1).wrapping_mul(STEP.rotate_left(32) | 1);
     value ^= value >> 29;
@@ -122,10 +124,10 @@ fn mixed(number: u64, word: u64) -> u64 {
     value ^ value >> 32
 }
 
-/// Zeroed memory.
+/// Allocates zeroed memory.
 ///
 /// # Errors
-/// There is none.
+/// If there is not enough memory.
 pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
     let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
     Ok(Region::zeroed(len)?)
@@ -173,7 +175,7 @@ mod tests {
             pattern.spoil(&region, 0, 64, number, || ()).unwrap();
             assert_eq!(pattern.first_wrong(&region, 0, 64, number, || ()), Ok(Some(0)));
         }
-        // Of 1,000 random bytes about 4 equal their neighbour's.
+        // Of 1,000 random bytes about 4 equal their counterpart.
         assert!(alike < 20, "{alike}");
     }
 }

@@ -1,8 +1,9 @@
-//! Times of messages.
+//! Samples of message times, and their statistics.
 
 use serde::Serialize;
 
-/// So many are kept; of more, every second, fourth, ... one.
+/// Number of stored samples at which every second one is dropped. From then on only every second, fourth, ... sample
+/// is stored.
 const MOST: usize = 1 << 22;
 
 /// Measured times.
@@ -17,7 +18,7 @@ pub(crate) struct Samples {
     max_ns: u64,
 }
 
-/// What they come to, in microseconds.
+/// Statistics of the times, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Latency {
     pub(crate) min_us: f64,
@@ -66,7 +67,7 @@ impl Samples {
         self.count
     }
 
-    /// The times, each multiplied by `factor`; `None` if there are none.
+    /// Returns the statistics of the times multiplied by `factor`. `None` if there are no samples.
     pub(crate) fn latency(&self, factor: f64) -> Option<Latency> {
         if self.count == 0 {
             return None;
@@ -103,7 +104,7 @@ mod tests {
         let latency = samples.latency(0.5).unwrap();
         assert_eq!((latency.min_us, latency.typical_us, latency.avg_us), (0.5, 25.5, 25.5));
         assert_eq!((latency.p90_us, latency.p99_us, latency.max_us), (45.5, 50.0, 50.5));
-        // Of 1 to 101 the variance is (101^2 - 1) / 12 = 850.
+        // The variance of 1 to 101 is (101^2 - 1) / 12 = 850.
         assert!((latency.stdev_us - 850f64.sqrt() / 2.0).abs() < 1e-9);
     }
 

@@ -1,4 +1,4 @@
-//! The server.
+//! The server: answers the measurements of clients.
 
 use std::net::SocketAddr;
 
@@ -10,27 +10,27 @@ use crate::console::{Console, Failure, Service};
 use crate::{connection, datagram};
 use pathweave_bypass::Carrier;
 
-/// How a server serves.
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// What carries messages; the same at both ends.
+    /// Service that carries messages. It must be the same at both ends.
     pub service: Service,
-    /// How this end is opened.
+    /// Configuration of this end.
     pub device: DeviceConfig,
-    /// What carries packets. Datagrams go over UDP sockets.
+    /// Carrier of packets. Datagrams always use UDP sockets.
     pub carrier: Carrier,
-    /// Memory a client may ask for, in each direction.
+    /// Largest memory in bytes that a client may request, in each direction.
     pub max_memory_bytes: u64,
-    /// It ends after so many clients; `None`: when it is interrupted.
+    /// Number of clients after which the server ends. `None`: it runs until it is interrupted.
     pub clients: Option<u64>,
 }
 
-/// What the clients of a server have measured.
+/// Measurements of a server's clients.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// For people; `None` if there were none.
+    /// Report for people. `None` if there was no client.
     pub text: Option<String>,
-    /// For programs.
+    /// Report as JSON.
     pub json: String,
 }
 
@@ -46,10 +46,10 @@ impl Served {
     }
 }
 
-/// Serves clients, one after the other and several at once.
+/// Serves clients, several at once if they come together.
 ///
 /// # Errors
-/// What cannot even begin.
+/// If the server cannot start.
 pub fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
     match options.service {
         Service::Connection => connection::serve(options, console),

@@ -1,4 +1,4 @@
-//! Results as people and programs read them.
+//! Results as text and as JSON.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -12,32 +12,32 @@ use crate::work::Work;
 
 const RULE: usize = 100;
 
-/// The figures of a measurement, whatever carried it.
+/// Figures of a measurement, independent of the service.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figures {
     pub(crate) size_bytes: u64,
-    /// Messages the client has completed.
+    /// Number of messages that the client has completed.
     pub(crate) iterations: u64,
-    /// What both ends have completed, per second.
+    /// Bytes per second that both ends together have completed.
     pub(crate) average_bytes_per_second: f64,
-    /// The sum of both ends' best 100 ms.
+    /// Sum of the best 100 ms of each end.
     pub(crate) peak_bytes_per_second: f64,
     pub(crate) messages_per_second: f64,
-    /// CPU time of each end for each byte, of both directions.
+    /// CPU time of each end per byte, counting the bytes of both directions.
     pub(crate) client_cpu_ns_per_byte: Option<f64>,
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
-    /// Of that what was spent outside the kernel.
+    /// The part of that CPU time spent outside the kernel.
     pub(crate) client_user_ns_per_byte: Option<f64>,
     pub(crate) server_user_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency: Option<Latency>,
 }
 
-/// How the ends were set up.
+/// Set-up of both ends.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Setup {
     pub(crate) op: Op,
-    /// `erd`: datagrams. Absent: a connection.
+    /// `erd` for datagrams. Absent for a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<&'static str>,
     pub(crate) kind: Kind,
@@ -49,12 +49,12 @@ pub(crate) struct Setup {
     pub(crate) paths: u16,
     pub(crate) mtu_payload_bytes: u16,
     pub(crate) depth: u32,
-    /// Of datagrams.
+    /// Scan period, for datagrams only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scan_period_us: Option<f64>,
 }
 
-/// A measurement that is done.
+/// Completed measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row<S> {
     #[serde(flatten)]
@@ -63,20 +63,20 @@ pub(crate) struct Row<S> {
     pub(crate) server: S,
 }
 
-/// How a client's measurements ended.
+/// Reason why a client's measurements ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
-    /// As they should.
+    /// All measurements completed.
     Done,
-    /// By the user.
+    /// The user interrupted.
     Interrupted,
-    /// Something went wrong.
+    /// A measurement failed.
     Broken,
 }
 
 impl Figures {
-    /// Of messages of a size, from what both ends have done.
+    /// Computes the figures for a message size from the work of both ends.
     pub(crate) fn of(size_bytes: u64, client: &Work, server: &Work, latency: Option<Latency>) -> Self {
         let bytes = client.bytes + server.bytes;
         Figures {
@@ -94,7 +94,7 @@ impl Figures {
     }
 }
 
-/// Everything, as JSON.
+/// Returns all results as JSON.
 pub(crate) fn json<S: Serialize>(setup: &Setup, rows: &[Row<S>], ended: Ended) -> String {
     #[derive(Serialize)]
     struct Document<'a, S> {
@@ -105,7 +105,7 @@ pub(crate) fn json<S: Serialize>(setup: &Setup, rows: &[Row<S>], ended: Ended) -
     crate::json(&Document { setup, ended, results: rows })
 }
 
-/// In the manner of the RDMA perftests, and below it what they do not tell.
+/// Returns the report in the format of the RDMA perftests, followed by further results.
 pub(crate) fn text<S: Part>(setup: &Setup, rows: &[Row<S>]) -> String {
     let mut text = heading(setup);
     if rows.is_empty() {
@@ -226,7 +226,7 @@ fn figure(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.3}"))
 }
 
-/// Sums over all sizes, each end in a column.
+/// Appends the sums over all sizes, with a column per end.
 fn ends<S: Part>(text: &mut String, rows: &[Row<S>]) {
     two(text, S::NAMES, "", ["client", "server"]);
     for (name, figures) in S::counts(rows) {
@@ -242,7 +242,7 @@ fn ends<S: Part>(text: &mut String, rows: &[Row<S>]) {
     }
 }
 
-/// The paths of whichever end sent the data of the last size.
+/// Appends the paths of each end that sent data, for the last size.
 fn paths<S: Part>(text: &mut String, setup: &Setup, row: &Row<S>) {
     let (client, server) = (("client to server", &row.client), ("server to client", &row.server));
     let senders = match (setup.op, setup.directions, setup.kind) {

@@ -1,4 +1,4 @@
-//! A survey of the paths to a server.
+//! Survey of the paths to a server.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -18,43 +18,43 @@ use crate::show::Ended;
 use crate::test::{Check, Directions, Kind, Op, Test};
 use pathweave_bypass::Carrier;
 
-/// The small messages that go with the probes, since only they are marked and lost as data is. Their scheme takes
-/// each packet's path at random, and the least rate of its congestion control is more than they need.
+/// Scheme of the small messages sent beside the probes, since only data packets are marked and lost as data is. It
+/// picks each packet's path at random, and the minimum rate of its congestion control exceeds their needs.
 const SCHEME: &str = "rps";
 const MESSAGE_BYTES: u64 = 64;
-/// Answers to the last probes may take so long.
+/// Time to wait for answers to the last probes.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// What is to be surveyed.
+/// Options of a survey.
 #[derive(Clone, Debug)]
 pub struct SurveyOptions {
-    /// Where the server is.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// How this end is opened; its paths are surveyed.
+    /// Configuration of this end, whose paths are surveyed.
     pub device: DeviceConfig,
-    /// Probes of each path.
+    /// Number of probes per path.
     pub count: u64,
-    /// Between them.
+    /// Interval between probes.
     pub interval: Duration,
 }
 
-/// What is known of a path.
+/// Results for a path.
 #[derive(Clone, Debug, Serialize)]
 struct Surveyed {
     source_port: u16,
     up: bool,
     probes: u64,
     replies: u64,
-    /// Of the probes, 0 to 1.
+    /// Share of probes lost, from 0 to 1.
     probe_loss: f64,
     rtt: Option<Latency>,
     data_packets: u64,
     data_lost: u64,
-    /// Data packets acknowledged as marked Congestion Experienced.
+    /// Number of data packets acknowledged with Congestion Experienced.
     data_marked: u64,
 }
 
-/// What each path to a server is like.
+/// Results for each path to a server.
 #[derive(Clone, Debug, Serialize)]
 pub struct Survey {
     server: SocketAddr,
@@ -64,17 +64,17 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Whether it was interrupted.
+    /// Returns true if the user interrupted the survey.
     pub fn is_interrupted(&self) -> bool {
         self.ended == Ended::Interrupted
     }
 
-    /// For programs.
+    /// Returns the survey as JSON.
     pub fn json(&self) -> String {
         crate::json(self)
     }
 
-    /// For people.
+    /// Returns the survey as text.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{} paths to {}, {}\n{:>4} {:>6} {:<5} {:>7} {:>7} {:>8} {:>12} {:>12} {:>12} {:>7} {:>6} {:>7}\n",
@@ -121,7 +121,7 @@ impl Survey {
 /// Probes each path to a server.
 ///
 /// # Errors
-/// The server cannot be reached, or goes.
+/// If the server cannot be reached, or the connection closes.
 pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, Failure> {
     let SurveyOptions { server: peer, device: config, count, interval } = options.clone();
     let (wanted, timeout) = (config.paths, config.connect_timeout);
@@ -164,14 +164,14 @@ pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, 
     Ok(Survey { server: peer, protection, ended, paths: surveyed(&stats, sent, &replies, &samples) })
 }
 
-/// A probe and a message for each path, and the answers that come in time.
+/// Sends one probe per path and as many messages, and waits for answers until the interval ends.
 fn round(ready: &mut ConnectionEnd, interval: Duration, console: &dyn Console) -> Result<(), Broken> {
     ready.connection.probe_paths();
     wait(ready, interval, ready.connection.info().paths.into(), console)
 }
 
-/// Takes completions in for so long, and sends messages, one at a time: each is acknowledged alone then, so that it is
-/// known which was marked.
+/// Handles completions for the given time and sends messages one at a time. Each message then has its own
+/// acknowledgement, which shows whether it was marked.
 fn wait(
     ready: &mut ConnectionEnd,
     span: Duration,
@@ -201,7 +201,7 @@ fn wait(
     }
 }
 
-/// Takes note of probes that have been answered.
+/// Records the probes that have been answered.
 fn note(stats: Option<&ConnectionStats>, replies: &mut [u64], samples: &mut [Samples]) {
     let Some(stats) = stats else { return };
     for ((path, replies), samples) in stats.paths.iter().zip(replies).zip(samples) {
@@ -217,7 +217,7 @@ fn note(stats: Option<&ConnectionStats>, replies: &mut [u64], samples: &mut [Sam
 fn surveyed(stats: &ConnectionStats, probes: u64, replies: &[u64], samples: &[Samples]) -> Vec<Surveyed> {
     let of = |index: usize| {
         let path = &stats.paths[index];
-        // Paths taken for dead are probed by themselves as well.
+        // The datapath itself also probes paths that it considers dead.
         let replies = replies[index].min(probes);
         Surveyed {
             source_port: path.source_port,

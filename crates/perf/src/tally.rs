@@ -1,21 +1,21 @@
-//! What an end has posted, done and seen.
+//! Counters of one end.
 
 use crate::meter::Meter;
 use crate::pattern::Pattern;
 use crate::test::{Check, Directions, Kind, Op, Role, Test};
 use crate::work::{Watch, Work};
 
-/// What an end has posted, done and seen, whichever service carries it.
+/// Counters of posted, completed and received messages of one end, independent of the service.
 pub(crate) struct Tally {
     pub(crate) test: Test,
     role: Role,
     pub(crate) pattern: Pattern,
     pub(crate) posted: u64,
     pub(crate) done: u64,
-    /// Messages the other end has looked at.
+    /// Messages that the peer has checked.
     pub(crate) credited: u64,
     pub(crate) arrived: u64,
-    /// Messages looked at, of which the other end has not been told.
+    /// Messages checked by this end that it has not yet reported to the peer.
     owed: u64,
     wrong: u64,
     first_wrong: Option<String>,
@@ -41,29 +41,30 @@ impl Tally {
         }
     }
 
-    /// Bytes are looked at.
+    /// Returns true if bytes are checked.
     pub(crate) fn checks(&self) -> bool {
         self.test.check == Check::EveryByte
     }
 
-    /// This end has messages of its own.
+    /// Returns true if this end sends messages of its own.
     pub(crate) fn sends(&self) -> bool {
         let both = self.test.directions == Directions::Both || self.test.kind == Kind::Latency;
         both || self.role == Role::Client
     }
 
-    /// It sends them as fast as it can.
+    /// Returns true if this end sends as fast as it can.
     fn streams(&self) -> bool {
         self.sends() && self.test.kind == Kind::Bandwidth
     }
 
-    /// Whether the next message may be posted without being asked for, where all but the first `behind` are under way.
+    /// Returns true if the next message may be posted now. `behind` is the number of messages that no longer count
+    /// against the window.
     pub(crate) fn may_post(&self, behind: u64, window: u64) -> bool {
         let left = self.test.iterations.is_none_or(|all| self.posted < all);
         self.streams() && !self.stopped && left && self.posted - behind < window
     }
 
-    /// The next message is posted.
+    /// Counts a posted message.
     pub(crate) fn post(&mut self) {
         if self.posted == 0 {
             self.meter.begin();
@@ -71,37 +72,37 @@ impl Tally {
         self.posted += 1;
     }
 
-    /// A message of this end is done.
+    /// Counts a completed message.
     pub(crate) fn complete(&mut self) {
         self.done += 1;
         self.meter.note(self.test.size_bytes);
     }
 
-    /// The bytes of a message are wrong.
+    /// Counts a message with wrong bytes.
     pub(crate) fn note_wrong(&mut self, what: impl FnOnce(Role) -> String) {
         self.wrong += 1;
         let role = self.role;
         self.first_wrong.get_or_insert_with(|| what(role));
     }
 
-    /// Another message of the other end has been looked at: how many it is to be told of now, if `enough` are.
+    /// Counts a checked message of the peer. Returns the number to report once it reaches `enough`.
     pub(crate) fn owes(&mut self, enough: u64) -> Option<u64> {
         self.owed += 1;
         (self.owed >= enough).then(|| std::mem::take(&mut self.owed))
     }
 
-    /// No more is to be posted.
+    /// Stops posting.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// All this end wanted is posted and done.
+    /// Returns true if everything this end had to send is posted and completed.
     pub(crate) fn is_done(&self) -> bool {
         let all = self.test.iterations.is_some_and(|all| self.posted >= all);
         (!self.streams() || self.stopped || all) && self.done == self.posted
     }
 
-    /// What this end has done since the watch was started: what it has sent, or read.
+    /// Returns the work of this end since the watch was started: messages sent, or read.
     pub(crate) fn work(&self, watch: &Watch) -> Work {
         let looked_at = if self.test.op == Op::Read { self.done } else { self.arrived };
         Work {

@@ -1,121 +1,122 @@
-//! What is measured, as client and server agree on it when a connection is opened.
+//! Parameters of a measurement, on which client and server agree when a connection is opened.
 
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use serde::Serialize;
 
-/// Most messages under way at a time.
+/// Largest number of messages in flight.
 pub const MAX_DEPTH: u32 = 1_000;
-/// Buffers of a test take about this much, unless one message is more.
+/// Approximate memory of a test's buffers in bytes, unless one message is larger.
 const BUFFER_BYTES: u64 = 256 << 20;
-/// Places that WRITEs of a few bytes go to in turn where times are measured: the acknowledgement of one may be later than the
-/// answer to it, and several answers are quicker.
+/// Number of slots that small WRITEs use in turn in latency tests. The acknowledgement of a WRITE may arrive after
+/// several further answers.
 const PLACES_FOR_LATENCY: u64 = 64;
-/// Bytes that WRITEs of bandwidth go to in turn, two messages at least: more than is on the way, and no more than caches hold.
+/// Size in bytes of the slots that WRITEs use in turn in bandwidth tests, at least two messages. It is more than is
+/// in flight and fits the caches.
 const BYTES_OF_PLACES: u64 = 4 << 20;
-/// Buffers for each message under way: the other end may be that far behind.
+/// Buffers for each message in flight, as the peer may be that far behind.
 const BUFFERS_A_MESSAGE: u64 = 4;
-/// Receives an end keeps posted for what is not data.
+/// Receives that an end keeps posted for control messages.
 const SPARE_RECEIVES: u64 = 8;
 
-/// What is measured.
+/// Description of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct What {
-    /// Verb: `send`, `write`, `read`.
+    /// Operation: `send`, `write` or `read`.
     pub(crate) op: &'static str,
-    /// `bandwidth`, `latency`, `survey`.
+    /// Kind: `bandwidth`, `latency` or `survey`.
     pub(crate) kind: &'static str,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub(crate) size_bytes: u64,
-    /// Messages under way at a time.
+    /// Number of messages in flight.
     pub(crate) depth: u32,
 }
 
-/// A verb.
+/// RDMA operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// To the server's next receive.
+    /// Sends to the server's next receive.
     Send,
-    /// To the server's memory.
+    /// Writes to the server's memory.
     Write,
-    /// From the server's memory.
+    /// Reads from the server's memory.
     Read,
 }
 
-/// What is asked of the verb.
+/// Quantity that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// As many bytes as can be.
+    /// Bandwidth, with as many bytes as possible.
     Bandwidth,
-    /// One message at a time.
+    /// Latency, with one message at a time.
     Latency,
-    /// Nothing but small messages now and then, beside probes.
+    /// Path survey, with occasional small messages beside probes.
     Survey,
 }
 
-/// Which end this is.
+/// Role of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Client,
     Server,
 }
 
-/// Who sends.
+/// Directions of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Directions {
-    /// The client alone.
+    /// The client sends.
     One,
-    /// Both ends at once.
+    /// Both ends send at once.
     Both,
 }
 
-/// What is done with the bytes.
+/// Check of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// They are not looked at.
+    /// Bytes are not checked.
     Off,
-    /// Each is computed, sent, and compared.
+    /// Every byte is computed, sent, and compared.
     EveryByte,
 }
 
-/// One measurement.
+/// Parameters of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What is asked of the verb.
+    /// Quantity that is measured.
     pub kind: Kind,
-    /// The verb; datagrams have SEND alone.
+    /// Operation. Datagrams support SEND only.
     pub op: Op,
-    /// Bytes of a message.
+    /// Size of a message in bytes.
     pub size_bytes: u64,
-    /// Messages under way at a time.
+    /// Number of messages in flight.
     pub depth: u32,
-    /// Messages in each direction; `None`: until the client says so.
+    /// Number of messages in each direction. `None`: until the client ends the test.
     pub iterations: Option<u64>,
-    /// Who sends.
+    /// Directions of data.
     pub directions: Directions,
-    /// What is done with the bytes.
+    /// Check of received bytes.
     pub check: Check,
 }
 
-/// What the client says when it opens a connection.
+/// Private data with which the client opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) test: Test,
-    /// Key of the client's memory for what the server writes or reads.
+    /// Key of the client's memory that the server writes or reads.
     pub(crate) data_key: u64,
-    /// Key of the client's memory for what the server says.
+    /// Key of the client's memory for control messages of the server.
     pub(crate) control_key: u64,
-    /// The client will ask for another measurement after this one.
+    /// True if the client will request another measurement after this one.
     pub(crate) comes_back: bool,
-    /// The run of the program that asks; a number it has drawn.
+    /// Random number that identifies the client's run of the program.
     pub(crate) client: u64,
 }
 
 impl Test {
-    /// As a server tells of it.
+    /// Returns the description that a server reports.
     pub(crate) fn what(&self) -> What {
         What {
             op: match self.op {
@@ -133,27 +134,28 @@ impl Test {
         }
     }
 
-    /// Buffers at each end, each of the size of a message.
+    /// Returns the number of buffers at each end, each with the size of a message.
     pub(crate) fn slots(&self) -> u64 {
         let wanted = match (self.kind, self.check) {
             (Kind::Bandwidth, Check::EveryByte) => BUFFERS_A_MESSAGE * u64::from(self.depth),
-            // A WRITE that goes where an earlier one does waits for it, and nothing is to wait here.
+            // A WRITE to the destination of an earlier one would wait for it. Several slots avoid that.
             (Kind::Bandwidth, Check::Off) if self.op == Op::Write => {
                 (BYTES_OF_PLACES / self.size_bytes).max(2).min(self.depth.into())
             }
             (Kind::Latency | Kind::Survey, _) if self.op == Op::Write => PLACES_FOR_LATENCY,
-            // The bytes are not looked at, so all messages come from one buffer and go to one.
+            // The bytes are not checked, so all messages share one source and one destination buffer.
             (Kind::Bandwidth, Check::Off) | (Kind::Latency | Kind::Survey, _) => 1,
         };
         (BUFFER_BYTES / self.size_bytes).clamp(1, wanted)
     }
 
-    /// Bytes of all buffers of an end, for one direction.
+    /// Returns the size of all buffers of an end in bytes, for one direction.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.slots() * self.size_bytes
     }
 
-    /// Messages under way: where bytes are checked each has a buffer of its own until the other end has looked at it.
+    /// Returns the number of messages in flight. If bytes are checked, each message has its own buffer until the peer
+    /// has checked it.
     pub(crate) fn window(&self) -> u64 {
         match self.check {
             Check::Off => self.depth.into(),
@@ -161,7 +163,7 @@ impl Test {
         }
     }
 
-    /// Receives an end keeps posted.
+    /// Returns the number of receives that an end keeps posted.
     pub(crate) fn receives(&self) -> u64 {
         match (self.kind, self.op, self.check) {
             (Kind::Bandwidth, Op::Send, Check::EveryByte) => self.slots(),
@@ -172,14 +174,14 @@ impl Test {
         }
     }
 
-    /// The other end is told of each message.
+    /// Returns true if the peer is notified of each message.
     pub(crate) fn is_announced(&self) -> bool {
         self.kind == Kind::Latency || self.check == Check::EveryByte
     }
 }
 
 const MAGIC: &[u8; 4] = b"pwpf";
-/// Of what client and server say to each other.
+/// Version of the protocol between client and server.
 const VERSION: u8 = 3;
 const LEN: usize = 54;
 
@@ -195,7 +197,7 @@ impl Hello {
         bytes.push(test.directions as u8);
         bytes.push(test.check as u8);
         bytes.push(self.comes_back.into());
-        // No test has 0 messages.
+        // 0 stands for an unlimited number, as no test has 0 messages.
         bytes.extend_from_slice(&test.size_bytes.to_be_bytes());
         bytes.extend_from_slice(&test.iterations.unwrap_or(0).to_be_bytes());
         bytes.extend_from_slice(&test.depth.to_be_bytes());
@@ -204,14 +206,14 @@ impl Hello {
         bytes
     }
 
-    /// Where the client hears why a hello of whatever version is refused.
+    /// Returns the key to which a refusal is written. It can be read from a hello of any version.
     pub(crate) fn control_key(bytes: &[u8]) -> Option<u64> {
         let rest = bytes.strip_prefix(MAGIC)?;
         Some(u64::from_be_bytes(*rest.get(1..)?.first_chunk()?))
     }
 
     /// # Errors
-    /// What is wrong, for the client.
+    /// If the hello is invalid, with a message for the client.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Hello, String> {
         let Some((MAGIC, rest)) = bytes.split_first_chunk() else {
             return Err("this is a server of `pathweave perf`, and the client is something else".into());
@@ -231,7 +233,7 @@ impl Hello {
         let op = reader.choice("op", &[Op::Send, Op::Write, Op::Read])?;
         let directions = reader.choice("directions", &[Directions::One, Directions::Both])?;
         let check = reader.choice("check", &[Check::Off, Check::EveryByte])?;
-        // Any other value is of a client to come, which will not mean less by it.
+        // Values other than 0 are reserved for future clients and imply another measurement as well.
         let comes_back = reader.take()? != [0];
         let size_bytes = u64::from_be_bytes(reader.take()?);
         let iterations = u64::from_be_bytes(reader.take()?);
@@ -250,7 +252,7 @@ impl Hello {
     }
 }
 
-/// What is left of a hello.
+/// Remaining bytes of a hello.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

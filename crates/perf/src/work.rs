@@ -1,4 +1,4 @@
-//! What an end has done in a measurement, whatever carried it.
+//! Work of one end in a measurement, independent of the service.
 
 use std::time::{Duration, Instant};
 
@@ -7,51 +7,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::meter::Meter;
 
-/// Of an end's part what does not depend on the transport.
+/// Part of an end's report that does not depend on the service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Work {
-    /// From the first message to the last completion, of the measurement as a whole.
+    /// Duration of the whole measurement.
     pub(crate) seconds: f64,
-    /// CPU time of the whole process in that time.
+    /// CPU time of the whole process in that duration.
     pub(crate) cpu_seconds: f64,
-    /// Of that what was spent in its own code and not in the kernel.
+    /// The part of the CPU time spent outside the kernel.
     #[serde(default)]
     pub(crate) user_seconds: f64,
-    /// Messages this end asked for that were completed.
+    /// Number of completed messages that this end posted.
     pub(crate) messages: u64,
-    /// Their bytes.
+    /// Bytes of these messages.
     pub(crate) bytes: u64,
-    /// From its first message to its last completion.
+    /// Time from the first posted message to the last completion.
     pub(crate) sending_seconds: f64,
-    /// The best 100 ms.
+    /// Rate of the best 100 ms.
     pub(crate) peak_bytes_per_second: f64,
-    /// Messages whose bytes were compared.
+    /// Number of messages whose bytes were compared.
     pub(crate) checked_messages: u64,
-    /// Those in which a byte was wrong.
+    /// Number of messages with a wrong byte.
     pub(crate) wrong_messages: u64,
-    /// The first of them.
+    /// Description of the first wrong message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_wrong: Option<String>,
 }
 
 impl Work {
-    /// CPU time for each of `bytes`.
+    /// Returns the CPU time per byte.
     pub(crate) fn cpu_ns_per_byte(&self, bytes: u64) -> Option<f64> {
         (bytes > 0).then(|| self.cpu_seconds * 1e9 / bytes as f64)
     }
 
-    /// CPU time outside the kernel for each of `bytes`.
+    /// Returns the CPU time outside the kernel per byte.
     pub(crate) fn user_ns_per_byte(&self, bytes: u64) -> Option<f64> {
         (bytes > 0).then(|| self.user_seconds * 1e9 / bytes as f64)
     }
 
-    /// An amount of this end's, per second of its sending.
+    /// Returns an amount per second of this end's sending time.
     pub(crate) fn rate(&self, amount: u64) -> f64 {
         if self.sending_seconds > 0.0 { amount as f64 / self.sending_seconds } else { 0.0 }
     }
 }
 
-/// When a measurement began.
+/// State of the clocks when a measurement began.
 pub(crate) struct Watch {
     begun: Instant,
     cpu: Duration,
@@ -67,7 +67,7 @@ impl Watch {
         self.begun.elapsed()
     }
 
-    /// So many messages of a size have been completed since.
+    /// Returns the work since then: `messages` of `size_bytes` each.
     pub(crate) fn work(&self, messages: u64, size_bytes: u64, meter: &Meter) -> Work {
         Work {
             seconds: self.begun.elapsed().as_secs_f64(),

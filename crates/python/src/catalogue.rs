@@ -1,4 +1,4 @@
-//! What a scenario can name.
+//! Lists of the names that a scenario can use.
 
 use pathweave_scenario::catalogue::{self, Section};
 use pyo3::prelude::*;
@@ -10,31 +10,31 @@ fn entries<'py>(py: Python<'py>, sections: &[Section]) -> PyResult<Bound<'py, Py
     to_python(py, &all)
 }
 
-/// All schemes: a list of dicts with `name`, `help`, `source`, `aliases` and `fields`.
+/// Returns all schemes as a list of dicts with `name`, `help`, `source`, `aliases` and `fields`.
 #[pyfunction]
 pub(crate) fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     entries(py, &catalogue::schemes())
 }
 
-/// All topologies, with their fields, defaults and units.
+/// Returns all topologies with their fields, defaults and units.
 #[pyfunction]
 pub(crate) fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     entries(py, &catalogue::topology_kinds())
 }
 
-/// All workloads, with their fields, defaults and units.
+/// Returns all workloads with their fields, defaults and units.
 #[pyfunction]
 pub(crate) fn workloads(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     entries(py, &catalogue::workload_kinds())
 }
 
-/// All presets: named topologies, congestion control parameters and flow-size distributions.
+/// Returns all presets: named topologies, congestion control parameters and flow-size distributions.
 #[pyfunction]
 pub(crate) fn presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     entries(py, &catalogue::presets())
 }
 
-/// The JSON Schema of scenario files, as a dict.
+/// Returns the JSON Schema of scenario files as a dict.
 #[pyfunction]
 pub(crate) fn schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &pathweave_scenario::schema())

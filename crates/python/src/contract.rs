@@ -1,4 +1,4 @@
-//! The contract of pickers, for those written in Python.
+//! Check of the picker contract, for pickers written in Python.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,13 +13,14 @@ use pyo3::prelude::*;
 
 use crate::picker::{PythonPickers, Trouble};
 
-/// Operations of each random sequence.
+/// Number of operations in each random sequence.
 const STEPS: u32 = 1_000;
 
-/// Puts a picker through what every picker of the engine passes without a network: the situations of the policy bench, each
-/// twice, which must give the same; and `seeds` sequences of random operations.
+/// Checks that a picker fulfils the contract of pickers, without a network. It runs the situations of the policy
+/// bench, each twice with the same expected result, and `seeds` sequences of random operations.
 ///
-/// Raises `AssertionError` if it breaks the contract or does not repeat itself, and what the picker itself raises.
+/// Raises `AssertionError` if the picker breaks the contract or is not reproducible, and any exception that the
+/// picker raises.
 #[pyfunction]
 #[pyo3(signature = (picker, seeds = 12))]
 pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64) -> PyResult<()> {
@@ -36,7 +37,7 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
             }
         }
         for seed in 0..seeds {
-            // Every other time a switch answers for the network behind it.
+            // In every other run, a switch answers for the network behind it.
             let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             let run = || random_operations(seed, STEPS, &env, |env, rng| policy.build(env, rng));
@@ -48,7 +49,7 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
     checked
 }
 
-/// What came of it; an error if the picker raised or broke the contract.
+/// Runs a situation. Returns an error if the picker raised an exception or broke the contract.
 fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> PyResult<T> {
     let outcome = catch_unwind(AssertUnwindSafe(run));
     if let Some(raised) = trouble.take() {
@@ -62,7 +63,7 @@ fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> Py
     })
 }
 
-/// What a run looks like from outside, by sender: packets by path, sent again, when it was done.
+/// Returns the observable results of a run by sender: packets by path, retransmissions, completion time.
 fn told(report: &Report) -> Vec<(Vec<u64>, u64, Option<u64>)> {
     let sender = |sender: &pathweave_policy::testing::SenderReport| {
         (sender.sent.clone(), sender.retransmitted, sender.done_at.map(pathweave_units::Time::as_ps))

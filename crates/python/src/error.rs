@@ -1,4 +1,4 @@
-//! Errors as Python sees them.
+//! Conversion of errors to Python exceptions.
 
 use pathweave_scenario::{Diagnostic, Diagnostics};
 use pyo3::create_exception;
@@ -14,7 +14,7 @@ create_exception!(
      with `message`, `field`, `line`, `allowed` and `help`."
 );
 
-/// What was found, as an exception.
+/// Converts the mistakes found to a `ScenarioError`.
 pub(crate) fn scenario_error(py: Python<'_>, found: &Diagnostics) -> PyErr {
     let error = ScenarioError::new_err(found.to_string());
     let findings: PyResult<Vec<_>> = found.iter().map(|finding| as_dict(py, finding)).collect();
@@ -38,7 +38,7 @@ fn as_dict<'py>(py: Python<'py>, finding: &Diagnostic) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
-/// What could not be written.
+/// Converts the error of an output to an `OSError`.
 pub(crate) fn output_error(error: &pathweave_results::OutputError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }

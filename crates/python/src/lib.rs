@@ -1,5 +1,5 @@
-//! The engine for Python, as the module `pathweave._pathweave`. The package in `python/pathweave` is what people import;
-//! this is what it stands on: scenarios, runs, and records as Arrow streams.
+//! Engine for Python, as the module `pathweave._pathweave`. Users import the package in `python/pathweave`, which is
+//! built on this module: scenarios, runs, and records as Arrow streams.
 
 mod catalogue;
 mod contract;
@@ -15,7 +15,7 @@ mod table;
 
 use pyo3::prelude::*;
 
-/// The engine of pathweave; use the package `pathweave`.
+/// Engine of pathweave. Use the package `pathweave` instead.
 #[pymodule]
 mod _pathweave {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Path pickers written in Python: the engine's trait on one side, a class of the user's on the other.
+//! Path pickers written in Python: an adapter between the engine's trait and a class of the user.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::signals::{self, Packet, QueuePair};
 
-/// What the pickers of a run have raised first. After that they are no longer called, and the run ends.
+/// First exception that a picker of a run has raised. After it pickers are no longer called, and the run ends.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     raised: Mutex<Option<PyErr>>,
@@ -22,25 +22,25 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// Keeps it, if it is the first.
+    /// Stores the exception if it is the first one.
     fn put(&self, error: PyErr) {
         self.raised.lock().expect("nobody panics while holding it").get_or_insert(error);
         self.is_any.store(true, Ordering::Release);
     }
-    /// Whether there is any.
+    /// Returns true if an exception was raised.
     pub(crate) fn is_any(&self) -> bool {
         self.is_any.load(Ordering::Acquire)
     }
-    /// Takes it out; calls of Python stay off.
+    /// Takes the exception. Pickers are still not called afterwards.
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.raised.lock().expect("nobody panics while holding it").take()
     }
 }
 
-/// Puts these pickers in place of those that the schemes of a run have. Returns what the user should know.
+/// Replaces the path pickers of all schemes in a run. Returns a note for the user.
 ///
 /// # Errors
-/// A scheme decides rate and path together.
+/// If a scheme decides about rate and path together.
 pub(crate) fn put_into(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<String> {
     let name = pickers.name.clone();
     let supply = Supply::new(Arc::new(pickers));
@@ -62,7 +62,7 @@ pub(crate) fn put_into(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<S
     Ok(note)
 }
 
-/// Calls the user's class for each queue pair.
+/// Factory that calls the user's class for each queue pair.
 #[derive(Debug)]
 pub(crate) struct PythonPickers {
     name: String,
@@ -71,7 +71,8 @@ pub(crate) struct PythonPickers {
 }
 
 impl PythonPickers {
-    /// Pickers that `make` returns, a class or another callable. What they raise goes to `trouble`.
+    /// Creates a factory. `make` is a class or another callable that returns pickers. Their exceptions go to
+    /// `trouble`.
     pub(crate) fn new(make: &Bound<'_, PyAny>, trouble: Arc<Trouble>) -> PyResult<Self> {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
@@ -80,7 +81,7 @@ impl PythonPickers {
             );
             return Err(PyTypeError::new_err(why));
         }
-        // That of a partial is that of what it calls.
+        // A `functools.partial` has the name of the function it wraps.
         let named = make.getattr("func").unwrap_or_else(|_| make.clone());
         let name = named.getattr("__name__").and_then(|name| name.extract());
         Ok(PythonPickers {
@@ -104,7 +105,7 @@ impl MakePicker for PythonPickers {
     }
     fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker> {
         let seed = rng.next_u64();
-        // After trouble nothing is made any more: the run is about to end.
+        // After an exception no pickers are created, because the run is about to end.
         let made = if self.trouble.is_any() { Ok(None) } else { self.try_make(env, seed).map(Some) };
         let callable = made.unwrap_or_else(|error| {
             self.trouble.put(error);
@@ -120,10 +121,10 @@ impl MakePicker for PythonPickers {
     }
 }
 
-/// The methods of a picker, bound to it. What its class leaves as `Picker` has it is not called.
+/// Methods of a picker, bound to it. Methods inherited from `Picker` are not called.
 #[derive(Debug)]
 struct Callable {
-    /// The picker itself.
+    /// Picker object.
     object: Py<PyAny>,
     pick: Py<PyAny>,
     on_sent: Option<Py<PyAny>>,
@@ -152,15 +153,16 @@ impl Callable {
     }
 }
 
-/// The picker of one queue pair.
+/// Picker of one queue pair.
 #[derive(Debug)]
 struct PythonPicker {
-    /// `None` where it could not be made.
+    /// Methods of the picker. `None` if it could not be created.
     callable: Option<Callable>,
     paths: PathSet,
-    /// The same for Python, where they are made once.
+    /// Usable paths as a Python tuple, which is created once.
     usable: Py<PyTuple>,
-    /// The path for the packet of this PSN, which waits for its port. Python is asked once a packet, so that a picker may change
+    /// PSN and path of the packet that waits for its port. Python is called once per packet, because a picker may
+    /// change its state when it picks.
     /// its state when it picks.
     picked: Cell<Option<(u64, PathId)>>,
     trouble: Arc<Trouble>,
@@ -172,8 +174,7 @@ fn tuple(py: Python<'_>, paths: &PathSet) -> Py<PyTuple> {
 }
 
 impl PythonPicker {
-    /// Calls Python, unless something was raised before. What it raises now ends the run; `fallback` is then as good as
-    /// anything.
+    /// Calls Python, unless an exception was raised before. A new exception ends the run, and `fallback` is returned.
     fn ask<T>(&self, now: Time, fallback: T, call: impl FnOnce(Python<'_>, &Callable) -> PyResult<T>) -> T {
         let Some(callable) = self.callable.as_ref().filter(|_| !self.trouble.is_any()) else {
             return fallback;
@@ -182,7 +183,7 @@ impl PythonPicker {
             call(py, callable).unwrap_or_else(|error| {
                 let when =
                     format!("raised by a picker after {:.3} us of simulated time", now.as_ps() as f64 / 1e6);
-                // An error that takes no note is told without.
+                // If the exception does not accept a note, it is reported without one.
                 let _ = error.value(py).call_method1("add_note", (when,));
                 self.trouble.put(error);
                 fallback
@@ -190,7 +191,7 @@ impl PythonPicker {
         })
     }
 
-    /// What `pick` has returned, as a path that can be used.
+    /// Converts the result of `pick` to a usable path.
     fn path(&self, returned: &Bound<'_, PyAny>) -> PyResult<PathId> {
         let all = || match self.paths.are_all() {
             Some(count) => format!("a path from 0 to {}", count - 1),
@@ -262,7 +263,7 @@ impl PathPicker for PythonPicker {
 }
 
 impl Clone for PythonPicker {
-    /// With a deep copy of the user's object.
+    /// Makes a deep copy of the user's object.
     fn clone(&self) -> Self {
         let copy = self.ask(Time::ZERO, None, |py, callable| {
             let object = py.import("copy")?.call_method1("deepcopy", (&callable.object,))?;

@@ -1,4 +1,4 @@
-//! What a run leaves.
+//! Results of a run.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::error::output_error;
 use crate::table::{Table, bug};
 
-/// A run's records and their summary.
+/// Records of a run and their summary.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct RunResult {
     run: results::RunResult,
@@ -35,89 +35,89 @@ impl RunResult {
     fn seed(&self) -> u64 {
         self.run.info.seed
     }
-    /// Digest of the event trace: the same for the same scenario and seed, on every machine.
+    /// Digest of the event trace. It is the same for the same scenario and seed on every machine.
     #[getter]
     fn digest(&self) -> String {
         self.run.info.digest_hex()
     }
-    /// How the run ended: "completed", "time_limit", ...
+    /// Reason why the run ended: "completed", "time_limit", ...
     #[getter]
     fn ended(&self) -> &'static str {
         self.run.info.ended.name()
     }
-    /// Assumptions made about input files, input not used.
+    /// Assumptions about input files, and input that was not used.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
     }
-    /// The figures of `summary.json`, as a dict.
+    /// Figures of `summary.json` as a dict.
     #[getter]
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.summary)
     }
-    /// A row a flow.
+    /// Table of flows, one row per flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::FLOWS, &self.run.flows).map_err(|e| bug(&e))
     }
-    /// Samples of queues, rates and shares over time.
+    /// Table of samples of queues, rates and shares over time.
     #[getter]
     fn series(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
     }
-    /// Drops, pauses, retransmissions, timeouts, faults.
+    /// Table of drops, pauses, retransmissions, timeouts and faults.
     #[getter]
     fn events(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))
     }
-    /// A row a direction of a link.
+    /// Table of links, one row per direction of a link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::LINKS, &self.run.links).map_err(|e| bug(&e))
     }
-    /// A row a job.
+    /// Table of jobs, one row per job.
     #[getter]
     fn jobs(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
     }
-    /// What each host did: a row a computation, part in a collective, or run of messages.
+    /// Table of host activity, one row per computation, part in a collective, or run of messages.
     #[getter]
     fn activities(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::ACTIVITIES, &self.run.activities).map_err(|e| bug(&e))
     }
-    /// A row a collective: when its ranks began and were through, its bandwidth, what of it was exposed.
+    /// Table of collectives, one row per collective: begin and end at its ranks, bandwidth, exposed time.
     #[getter]
     fn collectives(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::COLLECTIVES, &results::collectives(&self.run))
             .map_err(|e| bug(&e))
     }
-    /// What ranks did for each layer, and what of it was exposed.
+    /// Table of rank activity for each layer, with its exposed time.
     #[getter]
     fn layers(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::LAYERS, &results::layers(&self.run)).map_err(|e| bug(&e))
     }
-    /// What each job waited for, step by step: its critical path.
+    /// Table of the critical path of each job: what it waited for, step by step.
     #[getter]
     fn critical(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::CRITICAL, &self.run.critical).map_err(|e| bug(&e))
     }
-    /// Where the slowest flows spent their time: what each waited for, and at which link.
+    /// Table of the slowest flows' time: what each waited for, and at which link.
     #[getter]
     fn waits(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::WAITS, &self.run.waits).map_err(|e| bug(&e))
     }
-    /// Pictures of this run, by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
+    /// Plots of this run by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
     #[getter]
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("pathweave._plot")?.getattr("Plot")?.call_method1("of", (slf,))
     }
-    /// The report: one page of HTML with everything in it.
+    /// Returns the report, one self-contained HTML page.
     fn report_html(&self, py: Python<'_>) -> String {
         py.detach(|| results::report_html(&[(&self.run, &self.summary)]))
     }
-    /// Writes the folder that `pathweave run` writes: Parquet tables, summary, scenario and report.
+    /// Writes the same folder as `pathweave run`: Parquet tables, summary, scenario and report.
     ///
-    /// Raises `OSError` if `folder` holds something else or cannot be written; nothing is left half-written.
+    /// Raises `OSError` if `folder` holds something else or cannot be written. The folder is never left half-written.
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
         py.detach(|| {
             let target = ResultFolder::create(&folder)?;
@@ -126,7 +126,7 @@ impl RunResult {
         })
         .map_err(|e| output_error(&e))
     }
-    /// The table `pathweave run` prints.
+    /// Returns the table that `pathweave run` prints.
     fn __str__(&self) -> String {
         results::summary_table(&self.summary)
     }
@@ -136,13 +136,13 @@ impl RunResult {
     }
 }
 
-/// The table `pathweave compare` prints: ratios are to the first run.
+/// Returns the table that `pathweave compare` prints. Ratios are relative to the first run.
 #[pyfunction]
 pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
     results::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
 }
 
-/// Colours of curves, as "#rrggbb": a scheme has the one that it has on pages.
+/// Returns the colours of curves as "#rrggbb". A scheme has the same colour as on pages.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "what Python hands over")]
 pub(crate) fn scheme_colours(names: Vec<String>) -> Vec<String> {
@@ -154,7 +154,7 @@ pub(crate) fn scheme_colours(names: Vec<String>) -> Vec<String> {
     results::scheme_colours(&names).into_iter().map(hex).collect()
 }
 
-/// Writes the folder that `pathweave compare` writes: a folder a run, and a report of all.
+/// Writes the same folder as `pathweave compare`: a folder per run, and a report of all runs.
 #[pyfunction]
 pub(crate) fn write_comparison(runs: Vec<PyRef<'_, RunResult>>, folder: PathBuf) -> PyResult<PathBuf> {
     let all: Vec<_> = runs.iter().map(|run| (&run.run, &run.summary)).collect();
@@ -162,7 +162,7 @@ pub(crate) fn write_comparison(runs: Vec<PyRef<'_, RunResult>>, folder: PathBuf)
     target.write_comparison(&all).and_then(|()| target.commit()).map_err(|e| output_error(&e))
 }
 
-/// What serde can write, as dicts, lists and numbers.
+/// Converts a serialisable value to dicts, lists and numbers.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyAny>> {
     Ok(pythonize::pythonize(py, value)?)
 }

@@ -1,4 +1,4 @@
-//! Runs, watched from Python.
+//! Runs with progress and interruption from Python.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::picker::{self, PythonPickers, Trouble};
 use crate::result::RunResult;
 use crate::scenario::Scenario;
 
-/// The interpreter is asked this often whether the user wants to stop, and told how far the run is.
+/// Interval at which signals are checked and progress is reported.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Stops runs from another thread.
+/// Switch that stops runs from another thread.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 #[derive(Default)]
 pub(crate) struct Cancel {
@@ -32,31 +32,31 @@ impl Cancel {
     fn new() -> Self {
         Cancel::default()
     }
-    /// Every run that was given this ends where it is; its result says interrupted.
+    /// Ends every run that was given this object. Its result reports an interruption.
     fn cancel(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }
-    /// Whether `cancel` was called.
+    /// True after `cancel` was called.
     #[getter]
     fn cancelled(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct Progress {
-    /// Share of the run that is done, 0 to 1.
+    /// Share of the run that is done, from 0 to 1.
     done: f64,
-    /// Simulated time, nanoseconds.
+    /// Simulated time in nanoseconds.
     simulated_ns: f64,
-    /// Packets that crossed a link, so far.
+    /// Number of packet-hops so far.
     packet_hops: u64,
-    /// Flows that are done.
+    /// Number of completed flows.
     flows_done: usize,
-    /// Flows in all.
+    /// Number of all flows.
     flows_total: usize,
-    /// Wall-clock time since the start, seconds.
+    /// Wall-clock time since the start in seconds.
     elapsed_s: f64,
 }
 
@@ -66,7 +66,7 @@ struct Watcher<'a> {
     cancel: Option<&'a Cancel>,
     started: Instant,
     looked: Instant,
-    /// What Python raised: an interruption, or an error of the callback.
+    /// Exception raised in Python: an interruption, or an error of the callback.
     raised: Option<PyErr>,
 }
 
@@ -105,14 +105,15 @@ impl Monitor for Watcher<'_> {
     }
 }
 
-/// Runs a scenario to its end. Other Python threads go on meanwhile.
+/// Runs a scenario to its end. Other Python threads continue meanwhile.
 ///
-/// `threads` run it side by side; results do not depend on how many. Unless it or the scenario says: as many as `cores`, or
-/// those of the machine, and as hosts are enough for; with a picker, which takes the interpreter's lock: one. `progress` is called
-/// with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; whatever the callback or a picker raises comes out, too.
+/// `threads` is the number of threads; it does not affect the results. By default it is that of the scenario, or else
+/// `cores` or the number of cores of the machine, limited so that each has enough hosts. With a picker, which takes
+/// the interpreter's lock, the default is one. `progress` is called with a `Progress` ten times a second. Ctrl-C
+/// raises `KeyboardInterrupt`. Exceptions of the callback or of a picker are passed on.
 ///
-/// `picker` is called with the `QueuePair` of each queue pair and returns what picks its paths, in place of the pickers that the
-/// scenario's schemes have. Raises `ValueError` if one of them has none.
+/// `picker` is called with the `QueuePair` of each queue pair and returns its path picker, which replaces the pickers
+/// of the scenario's schemes. Raises `ValueError` if a scheme has no separate picker.
 #[pyfunction]
 #[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None, picker = None))]
 pub(crate) fn run(
@@ -151,17 +152,17 @@ fn all_cores() -> NonZeroU16 {
     cores.and_then(|cores| cores.try_into().ok()).unwrap_or(NonZeroU16::MIN)
 }
 
-/// What a run tells Python, and what can end it.
+/// Connection of a run to Python.
 pub(crate) struct Watched<'a> {
-    /// Called with a `Progress` now and then.
+    /// Callback that gets a `Progress` repeatedly.
     pub(crate) progress: Option<&'a Py<PyAny>>,
-    /// Ends it where it is.
+    /// Switch that ends the run.
     pub(crate) cancel: Option<&'a Cancel>,
-    /// What code of the user's in it has raised.
+    /// Exception raised by the user's code within the run.
     pub(crate) trouble: &'a Trouble,
 }
 
-/// The run, watched and timed, with the interpreter's lock released.
+/// Runs the simulation, with progress and timing, while the interpreter's lock is released.
 pub(crate) fn simulate(
     py: Python<'_>,
     loaded: &Loaded,

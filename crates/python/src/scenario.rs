@@ -1,4 +1,4 @@
-//! Scenarios.
+//! Scenarios for Python.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::error::scenario_error;
 use crate::result::to_python;
 
-/// A scenario: network, traffic, schemes and what goes wrong, complete and checked. It does not change; `with_` makes
-/// another one.
+/// Scenario: network, traffic, schemes and faults, complete and checked. It is immutable; `with_` creates a changed
+/// one.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct Scenario {
     origin: Origin,
@@ -18,7 +18,7 @@ pub(crate) struct Scenario {
     pub(crate) loaded: Loaded,
 }
 
-/// Where the text is, so that it can be read anew with other changes.
+/// Source of the text, from which it is read again with other changes.
 #[derive(Clone)]
 enum Origin {
     File(PathBuf),
@@ -35,7 +35,7 @@ impl Scenario {
         Ok(Scenario { origin, changes, loaded })
     }
 
-    /// Builds network and messages; what is found wrong then is an error, too.
+    /// Builds network and messages. Mistakes found at this stage are errors as well.
     pub(crate) fn prepare(&self, py: Python<'_>) -> PyResult<Prepared> {
         py.detach(|| self.loaded.prepare()).map_err(|found| scenario_error(py, &found))
     }
@@ -51,7 +51,7 @@ impl Scenario {
         Scenario::read(py, Origin::File(path), Changes::default())
     }
 
-    /// Reads a scenario from TOML text, called `name` in errors. File names in it are relative to `base_dir`.
+    /// Reads a scenario from TOML text. Errors call it `name`. File names in it are relative to `base_dir`.
     #[staticmethod]
     #[pyo3(signature = (text, name = "scenario.toml", base_dir = PathBuf::new()))]
     fn from_toml(py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Self> {
@@ -59,7 +59,7 @@ impl Scenario {
         Scenario::read(py, origin, Changes::default())
     }
 
-    /// A scenario from a dict laid out as the file is.
+    /// Creates a scenario from a dict in the format of a scenario file.
     #[staticmethod]
     #[pyo3(signature = (fields, name = "scenario", base_dir = PathBuf::new()))]
     fn from_dict(py: Python<'_>, fields: &Bound<'_, PyAny>, name: &str, base_dir: PathBuf) -> PyResult<Self> {
@@ -68,8 +68,9 @@ impl Scenario {
         Scenario::from_toml(py, &text, name, base_dir)
     }
 
-    /// The same scenario with changes: `set` are `key=value` as for `--set`, of the scheme named beside them; `seed` and
-    /// `scheme` replace those of the file. Changes add to those made before; a scheme replaces what was set of another.
+    /// Returns the scenario with changes. `set` has entries `key=value` as for `--set`, which apply to the scheme
+    /// given with them. `seed` and `scheme` replace those of the file. Changes add to earlier ones, and a new scheme
+    /// discards settings of another one.
     #[pyo3(signature = (set = Vec::new(), seed = None, scheme = None))]
     fn with_(
         &self,
@@ -83,24 +84,24 @@ impl Scenario {
         Scenario::read(py, self.origin.clone(), changes)
     }
 
-    /// Its name.
+    /// Name of the scenario.
     #[getter]
     fn name(&self) -> &str {
         &self.loaded.scenario.name
     }
 
-    /// The seed of every random stream.
+    /// Seed of every random stream.
     #[getter]
     fn seed(&self) -> u64 {
         self.loaded.scenario.seed
     }
 
-    /// Every field with its value, defaults included: what a run's folder keeps as `scenario.toml`.
+    /// Returns every field with its value, including defaults, as TOML. A run's folder stores it as `scenario.toml`.
     fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.prepare(py)?.spec.scenario_toml)
     }
 
-    /// What can be said before a run: size of network and traffic, path counts, bounds, cost; a dict.
+    /// Returns facts that are known before a run, as a dict: size of network and traffic, path counts, bounds, cost.
     fn check<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let prepared = self.prepare(py)?;
         to_python(py, &py.detach(|| prepared.inspect()))

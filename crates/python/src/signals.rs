@@ -1,23 +1,24 @@
-//! What a picker written in Python is told.
+//! Data passed to pickers written in Python.
 
 use pathweave_policy as policy;
 use pathweave_policy::{FeedbackKind, PathState, PathView, PolicyEnv, Sent, Want};
 use pyo3::prelude::*;
 
-/// The queue pair a picker belongs to.
+/// Queue pair to which a picker belongs.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct QueuePair {
-    /// Seed for what is random in this picker; another one for each queue pair, the same in each run with the same seed.
+    /// Seed for random decisions of this picker. It differs between queue pairs, and is the same in each run with the
+    /// same seed.
     seed: u64,
-    /// Paths it may choose from: 0 to `paths - 1`.
+    /// Number of paths. They are numbered from 0 to `paths - 1`.
     paths: u16,
-    /// Rate of the NIC port, bits per second.
+    /// Rate of the NIC port in bits per second.
     line_rate_bps: u64,
-    /// Round-trip time to the peer when the fabric is idle, picoseconds.
+    /// Round-trip time to the peer over an idle fabric, in picoseconds.
     base_rtt_ps: u64,
-    /// Payload of a full packet, bytes.
+    /// Payload of a full packet in bytes.
     mtu_payload_bytes: u32,
-    /// Bytes of a full packet on the wire.
+    /// Size of a full packet on the link in bytes.
     mtu_wire_bytes: u32,
 }
 
@@ -34,20 +35,21 @@ impl QueuePair {
     }
 }
 
-/// A data packet that is about to leave, or has left.
+/// Data packet that is about to be sent, or was just sent.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct Packet {
-    /// Its packet sequence number.
+    /// Packet sequence number.
     psn: u64,
-    /// Message it belongs to; a number that rises with each message of the queue pair.
+    /// Number of the packet's message. It rises with each message of the queue pair.
     message: u32,
-    /// Payload, bytes.
+    /// Payload in bytes.
     payload_bytes: u32,
-    /// Bytes on the wire.
+    /// Size on the link in bytes.
     wire_bytes: u32,
-    /// Whether it was sent before.
+    /// True for a retransmission.
     retransmit: bool,
-    /// Data packets sent and neither acknowledged nor declared lost; this one counts once it has left.
+    /// Number of data packets in flight, neither acknowledged nor declared lost. It includes this packet once that
+    /// was sent.
     inflight_packets: u32,
 }
 
@@ -74,28 +76,29 @@ impl Packet {
     }
 }
 
-/// What became of a packet, or what was heard of a path.
+/// Feedback about a packet or a path.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct Feedback {
-    /// "ack", "cnp", "lost", "trimmed", "timeout", "midway", "echo", "heard", "late" or "notices".
+    /// Kind of feedback: "ack", "cnp", "lost", "trimmed", "timeout", "midway", "echo", "heard", "late" or "notices".
     kind: &'static str,
-    /// The path it is about.
+    /// Path that the feedback is about.
     path: u16,
-    /// Packet sequence number; `None` where it is about no packet.
+    /// Packet sequence number. `None` if the feedback is not about a packet.
     psn: Option<u64>,
-    /// Whether congestion was marked: Congestion Experienced, or a notification.
+    /// True if congestion was marked, by Congestion Experienced or a notification.
     marked: bool,
-    /// Round-trip time measured, picoseconds; `None` where nothing was.
+    /// Measured round-trip time in picoseconds. `None` without a measurement.
     rtt_ps: Option<u64>,
-    /// Receiver's stamp minus sender's, picoseconds, up to a constant offset of the clocks; `None` where nothing was measured.
+    /// Receiver's time stamp minus sender's in picoseconds, up to a constant offset of the clocks. `None` without a
+    /// measurement.
     one_way_ps: Option<i64>,
-    /// Bytes of the packet on the wire.
+    /// Size of the packet on the link in bytes.
     wire_bytes: u32,
-    /// Data packets in flight after this.
+    /// Number of data packets in flight after this event.
     inflight_packets: u32,
-    /// Whether the queue pair still has data to send.
+    /// True if the queue pair still has data to send.
     backlogged: bool,
-    /// What `on_sent` returned for this packet; 0 where it returned nothing.
+    /// Value that `on_sent` returned for this packet, or 0 if it returned nothing.
     memo: u32,
 }
 
@@ -128,22 +131,22 @@ impl Feedback {
     }
 }
 
-/// What is known of a path.
+/// State of a path.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct Path {
-    /// Its number.
+    /// Number of the path.
     path: u16,
-    /// Whether it is known to work.
+    /// True if the path is known to work.
     up: bool,
-    /// Whether `pick` may return it: it is up, or none is.
+    /// True if `pick` may return the path: it is up, or no path is.
     usable: bool,
-    /// Round-trip time of a full packet when idle, picoseconds.
+    /// Round-trip time of a full packet over the idle path, in picoseconds.
     base_rtt_ps: Option<u64>,
-    /// The same one way, picoseconds.
+    /// One-way time of a full packet over the idle path, in picoseconds.
     base_one_way_ps: Option<u64>,
-    /// Rate of its slowest link, bits per second.
+    /// Rate of the slowest link in bits per second.
     rate_bps: Option<u64>,
-    /// Links from host to host.
+    /// Number of links from host to host.
     links: Option<u8>,
 }
 

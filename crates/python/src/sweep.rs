@@ -1,4 +1,4 @@
-//! Sweeps: planned and kept here, made run by run from Python, so that any machine can make them.
+//! Sweeps: planned and stored here, while Python makes each run, on any machine.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,31 +19,31 @@ use crate::picker::Trouble;
 use crate::result::to_python;
 use crate::run::{Cancel, Watched, simulate};
 
-/// A sweep: a scenario, the values its fields take, and the runs that makes.
+/// Sweep: a scenario, the values that its fields take, and the resulting runs.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct Sweep {
     plan: Arc<Plan>,
 }
 
-/// The folder of a sweep, locked while this lives.
+/// Output folder of a sweep. It is locked while this object lives.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct SweepFolder {
     plan: Arc<Plan>,
     dataset: Dataset,
 }
 
-/// A run of a sweep, with all that is needed to make it elsewhere.
+/// Run of a sweep, with all data that another machine needs to make it.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct SweepRun {
-    /// Digest of what its outcome depends on.
+    /// Digest of everything that the outcome depends on.
     key: String,
-    /// Cell and seed, for people.
+    /// Description for people: cell and seed.
     label: String,
-    /// Its seed.
+    /// Seed of the run.
     seed: u64,
-    /// The scenario, complete, as TOML.
+    /// Complete scenario as TOML.
     scenario: String,
-    /// Tables that are kept of it; `None` where all that a run writes is.
+    /// Tables stored for the run. `None` if all output of a run is stored.
     tables: Option<Vec<String>>,
 }
 
@@ -57,14 +57,14 @@ impl Sweep {
         Self::from_plan(py, py.detach(|| Plan::read(&path)))
     }
 
-    /// The same from TOML text, called `name` in errors. File names in it are relative to `base_dir`.
+    /// Reads a sweep from TOML text. Errors call it `name`. File names in it are relative to `base_dir`.
     #[staticmethod]
     #[pyo3(signature = (text, name = "sweep.toml", base_dir = PathBuf::new()))]
     fn from_toml(py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Self> {
         Self::from_plan(py, py.detach(|| Plan::parse(text, name, &base_dir)))
     }
 
-    /// A sweep from a dict laid out as the file is.
+    /// Creates a sweep from a dict in the format of a sweep file.
     #[staticmethod]
     #[pyo3(signature = (fields, name = "sweep", base_dir = PathBuf::new()))]
     fn from_dict(py: Python<'_>, fields: &Bound<'_, PyAny>, name: &str, base_dir: PathBuf) -> PyResult<Self> {
@@ -73,13 +73,13 @@ impl Sweep {
         Self::from_toml(py, &text, name, base_dir)
     }
 
-    /// Its name.
+    /// Name of the sweep.
     #[getter]
     fn name(&self) -> &str {
         &self.plan.name
     }
 
-    /// Its cells, each a dict from the key of an axis to the value there.
+    /// Cells of the sweep, each a dict from the key of an axis to its value.
     #[getter]
     fn cells<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let mut cells = Vec::new();
@@ -93,7 +93,7 @@ impl Sweep {
         Ok(cells)
     }
 
-    /// What has to run, equal runs once.
+    /// Runs to make, with equal runs merged.
     #[getter]
     fn runs(&self) -> Vec<SweepRun> {
         let tables: Option<Vec<String>> = match &self.plan.keep {
@@ -110,7 +110,8 @@ impl Sweep {
         self.plan.runs.iter().map(run).collect()
     }
 
-    /// The folder `path` for this sweep, new or of an earlier call. Nobody else can write there meanwhile.
+    /// Opens the folder `path` for this sweep, a new one or one of an earlier call. No other process can write there
+    /// meanwhile.
     fn open(&self, path: PathBuf) -> PyResult<SweepFolder> {
         let dataset = Dataset::open(&path).map_err(|why| PyOSError::new_err(why.to_string()))?;
         Ok(SweepFolder { plan: Arc::clone(&self.plan), dataset })
@@ -140,19 +141,19 @@ impl Sweep {
 
 #[pymethods]
 impl SweepFolder {
-    /// Where it is.
+    /// Path of the folder.
     #[getter]
     fn path(&self) -> &Path {
         self.dataset.path()
     }
 
-    /// Keys of the runs that are finished.
+    /// Returns the keys of the finished runs.
     fn finished(&self, py: Python<'_>) -> Vec<String> {
         let done = |run: &&pathweave_study::sweep::Run| self.dataset.record(&self.plan, &run.key).is_some();
         py.detach(|| self.plan.runs.iter().filter(done).map(|run| run.key.clone()).collect())
     }
 
-    /// Keeps what `sweep_run` has returned for the run `key`.
+    /// Stores the files that `sweep_run` returned for the run `key`.
     fn put(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
         let files: Files = files.into_iter().collect();
         py.detach(|| self.dataset.put(key, &files))
@@ -160,8 +161,8 @@ impl SweepFolder {
             .map_err(|why| PyOSError::new_err(why.to_string()))
     }
 
-    /// Writes summary, tables and report of what is finished. `failed` says why runs have failed, by key. Returns the
-    /// summary as a dict.
+    /// Writes summary, tables and report of the finished runs. `failed` has the reasons of failed runs by key.
+    /// Returns the summary as a dict.
     fn write<'py>(&self, py: Python<'py>, failed: BTreeMap<String, String>) -> PyResult<Bound<'py, PyAny>> {
         let summary = py.detach(|| {
             let outcome = |(number, run): (usize, &pathweave_study::sweep::Run)| {
@@ -176,17 +177,17 @@ impl SweepFolder {
         to_python(py, &summary.map_err(|why| PyOSError::new_err(why.to_string()))?)
     }
 
-    /// The table `pathweave sweep` prints, of a summary that was just written.
+    /// Returns the representation with the folder's path.
     fn __repr__(&self) -> String {
         format!("<SweepFolder {:?}>", self.dataset.path())
     }
 }
 
-/// Makes a run of a sweep, here or on another machine, and returns its files by name. Other Python threads go on
+/// Makes a run of a sweep, here or on another machine, and returns its files by name. Other Python threads continue
 /// meanwhile.
 ///
-/// Raises `ScenarioError` if it cannot run, and `RuntimeError` if its outcome here would be that of another run: the
-/// engine is of another version, or a file that the scenario names has other contents here.
+/// Raises `ScenarioError` if the scenario cannot run. Raises `RuntimeError` if the outcome would be that of another
+/// run: the engine has another version, or a file that the scenario references has other contents here.
 #[pyfunction]
 #[pyo3(signature = (key, scenario, tables, cancel = None))]
 pub(crate) fn sweep_run<'py>(

@@ -1,4 +1,4 @@
-//! Records as Arrow data: columns made once from the engine's records, handed over without copying.
+//! Records as Arrow data. Columns are built once from the engine's records and exported without copying.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use pyo3::exceptions::{PyImportError, PyModuleNotFoundError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCapsule};
 
-/// A table of a run's records.
+/// Table of a run's records.
 ///
-/// Anything that reads the Arrow C stream interface takes it as it is: `polars.DataFrame(table)`,
+/// It supports the Arrow C stream interface, so libraries can import it directly: `polars.DataFrame(table)`,
 /// `pyarrow.table(table)`. The package's wrapper has `to_polars`, `to_pandas` and `to_arrow`.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct Table {
@@ -69,18 +69,18 @@ fn array<R>(run: &RunResult, column: &Column<R>, rows: &[R]) -> Result<ArrayRef,
 
 #[pymethods]
 impl Table {
-    /// Rows.
+    /// Returns the number of rows.
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// Names of the columns, with units last in them.
+    /// Names of the columns. They end in the unit.
     #[getter]
     fn columns(&self) -> Vec<&'static str> {
         self.columns.iter().map(|(name, ..)| *name).collect()
     }
 
-    /// Of each column: name, unit ("" where there is none) and meaning.
+    /// Name, unit ("" if there is none) and meaning of each column.
     #[getter]
     fn description(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         self.columns.clone()
@@ -90,32 +90,34 @@ impl Table {
         format!("<Table of {} rows: {}>", self.batch.num_rows(), self.columns().join(", "))
     }
 
-    /// As a `pyarrow.Table`.
+    /// Converts the table to a `pyarrow.Table`.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "pyarrow")?.call_method1("table", (slf,))
     }
 
-    /// As a `polars.DataFrame`.
+    /// Converts the table to a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "polars")?.call_method1("DataFrame", (slf,))
     }
 
-    /// As a `pandas.DataFrame`; needs `pyarrow`, too. Columns of numbers in which none is missing are not copied.
+    /// Converts the table to a `pandas.DataFrame`, which needs `pyarrow` as well. Numeric columns without missing
+    /// values are not copied.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         library(slf.py(), "pandas")?;
-        // Without that, columns of one type are copied into one block.
+        // Without this option, columns of one type are copied into one block.
         let as_they_are = [("split_blocks", true)].into_py_dict(slf.py())?;
         Table::to_arrow(slf)?.call_method("to_pandas", (), Some(&as_they_are))
     }
 
-    /// The Arrow PyCapsule protocol: a stream of one batch. The schema is always that of the records.
+    /// Exports the table by the Arrow PyCapsule protocol as a stream of one batch. The schema is always that of the
+    /// records.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Who asks for another schema may cast afterwards: the protocol allows to ignore the wish.
+        // The protocol permits ignoring the requested schema. The caller may cast afterwards.
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
@@ -123,7 +125,7 @@ impl Table {
     }
 }
 
-/// A library that only some need.
+/// Imports an optional library.
 fn library<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(name).map_err(|error| {
         let missing = error.is_instance_of::<PyModuleNotFoundError>(py);
@@ -131,7 +133,7 @@ fn library<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyModule>> {
     })
 }
 
-/// An Arrow error in what the engine itself made is a bug.
+/// Converts an Arrow error to an exception. An error in data that the engine itself built is a bug.
 pub(crate) fn bug(error: &ArrowError) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }

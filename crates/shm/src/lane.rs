@@ -1,4 +1,4 @@
-//! What two processes share.
+//! Lane: the shared memory and the socket between two processes.
 #![allow(unsafe_code, reason = "copies between memory named by address")]
 
 use std::fmt;
@@ -17,61 +17,62 @@ use crate::reach::{copy, let_siblings};
 use crate::ring::{Front, Inbound, Outbound, Pushed, Reader, Sort, Writer};
 use crate::segment::{MAIL, READS, READS_NOT, ROOM, Segment, Side};
 
-/// Bells that are taken at a time.
+/// Largest number of wake-up bytes received per call.
 const BELLS_AT_ONCE: usize = 16;
 
-/// How memory of the other process is reached.
+/// Method of accessing the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// By the kernel, where it lets this process; otherwise the peer is asked.
+    /// The kernel copies, if it permits this process to. Otherwise the peer is asked.
     ByKernel,
-    /// The peer is asked.
+    /// The peer is asked for the bytes.
     ByPeer,
 }
 
-/// What who does not look is to be rung for.
+/// Events for which a sleeping side is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Messages and notes.
+    /// Messages and notes of the peer.
     UntilMail,
-    /// These, and room for more of its notes.
+    /// Messages and notes, and space in the ring for more of its own notes.
     UntilMailOrRoom,
 }
 
-/// What became of a message.
+/// Result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is there.
+    /// The message is in the ring.
     Yes,
-    /// There is no room yet.
+    /// The ring has no space yet.
     Full,
-    /// The peer has broken the lane.
+    /// The peer violated the protocol.
     Broken,
 }
 
-/// What there is of the peer's messages.
+/// Result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// Nothing.
+    /// There is no message.
     Nothing,
-    /// A message of so many bytes.
+    /// Message with its length in bytes.
     Message(usize),
-    /// A note. It and the [bytes](Lane::bytes) behind it stay until they are [taken](Lane::take_note).
+    /// Note. It stays in the ring with the [bytes](Lane::bytes) behind it until [`take_note`](Lane::take_note).
     Note(Note),
-    /// The peer has broken the lane.
+    /// The peer violated the protocol.
     Broken,
 }
 
-/// What the socket says.
+/// State of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bell {
-    /// There may be messages.
+    /// The peer may have sent messages.
     Rung,
-    /// The peer has closed its end, or died. What it has sent before is there.
+    /// The peer has closed its end, or exited. Its earlier messages are still in the ring.
     Gone,
 }
 
-/// Says where the other end finds a number of this process, if it can read its memory; the number.
+/// Publishes the address and value of a random number in this process, by which the peer finds out whether it can
+/// read our memory. Returns the number.
 fn announce(segment: &Segment, side: Side) -> io::Result<Box<AtomicU64>> {
     let_siblings();
     let mut number = [0; 8];
@@ -84,7 +85,7 @@ fn announce(segment: &Segment, side: Side) -> io::Result<Box<AtomicU64>> {
     Ok(probe)
 }
 
-/// One end of a lane between two processes. Dropping it closes it, which the other end hears.
+/// One end of a lane between two processes. Dropping it closes it, and the peer is notified.
 pub struct Lane {
     side: Side,
     outbound: Outbound,
@@ -92,17 +93,17 @@ pub struct Lane {
     segment: Arc<Segment>,
     socket: OwnedFd,
     pid: i32,
-    /// The process that has opened this end. A child of a fork does not end it.
+    /// Id of the process that opened this end. A forked child does not close it.
     own_pid: u32,
-    /// The peer reads it to see whether it can.
+    /// Number that the peer reads to find out whether it can.
     _probe: Box<AtomicU64>,
-    /// Whether this end can read the peer's memory, once known.
+    /// True if this end can read the peer's memory. `None` until it is known.
     reads: Option<bool>,
-    /// The note that was heard and not taken.
+    /// Note that was received and not yet taken.
     note: Option<Pending>,
 }
 
-/// Where the bytes behind a note are, and the whole of it.
+/// Length of the bytes behind a note, and of the whole message.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     behind: usize,
@@ -110,13 +111,14 @@ struct Pending {
 }
 
 impl Lane {
-    /// Makes a lane and hands it to who has given the ticket. It may be used at once: the other end finds what was sent.
+    /// Creates a lane and hands it to the process that issued the ticket. It can be used at once, and the peer finds
+    /// the messages sent before it takes the lane.
     ///
     /// # Errors
-    /// [`Apart`]: they cannot share memory, and talk otherwise.
+    /// [`Apart`] if the processes cannot share memory. They then use the network.
     pub fn offer(to: Name, ticket: Ticket, copies: Copies) -> Result<Self, Apart> {
         let (segment, file) = Segment::create()?;
-        // Who nobody has looked after yet is to be rung for.
+        // Neither side has looked at the lane yet, so both are marked as asleep.
         for side in [Side::Offerer, Side::Taker] {
             segment.words(side).asleep.0.store(MAIL, Ordering::Relaxed);
         }
@@ -125,10 +127,10 @@ impl Lane {
         Ok(Lane::new(Side::Offerer, segment, probe, (socket, pid), copies))
     }
 
-    /// Takes a lane that was offered.
+    /// Takes a lane that a peer has offered.
     ///
     /// # Errors
-    /// What is wrong with the memory.
+    /// If the memory is invalid or cannot be mapped.
     pub fn take(brought: Brought, copies: Copies) -> io::Result<Self> {
         let segment = Segment::open(&brought.memory)?;
         let probe = announce(&segment, Side::Taker)?;
@@ -150,12 +152,13 @@ impl Lane {
         Lane { side, outbound, inbound, segment, socket, pid, own_pid, _probe: probe, reads, note: None }
     }
 
-    /// Sends a message of `len` bytes, which `fill` writes; at most [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
+    /// Sends a message of `len` bytes, which `fill` writes. The limit is
+    /// [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
     pub fn send(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
         self.push(Sort::Mail, len, fill)
     }
 
-    /// Sends a note, and behind it `len` bytes of memory, which `fill` writes; both together are at most
+    /// Sends a note, followed by `len` bytes of memory that `fill` writes. The limit for both together is
     /// [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
     pub fn send_note(&mut self, note: Note, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
         let note = note.encode();
@@ -176,19 +179,21 @@ impl Lane {
         Sent::Yes
     }
 
-    /// Rings for who sleeps until what has just been done.
+    /// Wakes the peer if it sleeps until the event that has just happened.
     #[inline]
     fn ring_for(&self, what: u32) {
-        // Either the peer, which says that it sleeps before it looks a last time, sees it, or this sees that it sleeps.
+        // The peer marks itself asleep before its last look. With both fences, either that look finds the event, or
+        // this load finds the mark.
         fence(Ordering::SeqCst);
         let asleep = &self.segment.words(self.side.other()).asleep.0;
         if asleep.load(Ordering::Relaxed) & what != 0 && asleep.swap(0, Ordering::Relaxed) != 0 {
-            // Where there is no room for another bell it hears one already; where it is gone that is told otherwise.
+            // If the socket's buffer is full, an earlier wake-up is pending. If the peer is gone, the socket reports
+            // it elsewhere.
             let _ = send(&self.socket, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }
 
-    /// Whether [`send`](Lane::send) has room for a message of `len` bytes: what it would say.
+    /// Returns the result that [`send`](Lane::send) of a message with `len` bytes would have.
     pub fn room(&mut self, len: usize) -> Sent {
         match self.outbound.room(len) {
             Pushed::Yes => Sent::Yes,
@@ -197,13 +202,14 @@ impl Lane {
         }
     }
 
-    /// Whether there may be a message.
+    /// Returns true if there may be a message.
     #[inline]
     pub fn has_mail(&self) -> bool {
         !self.inbound.is_empty()
     }
 
-    /// Copies the next message to the first bytes of `into`, which grows to hold it, or says which note is next.
+    /// Receives the next message into the first bytes of `into`, which grows as necessary. A note is returned and
+    /// stays in the ring.
     pub fn hear(&mut self, into: &mut Vec<u8>) -> Heard {
         match self.inbound.front() {
             Front::Empty => Heard::Nothing,
@@ -229,13 +235,13 @@ impl Lane {
         Heard::Note(note)
     }
 
-    /// The bytes behind the note that was heard last.
+    /// Returns the bytes behind the note that was received last.
     pub fn bytes(&self) -> Reader<'_> {
         let Pending { behind, len } = self.note.unwrap_or(Pending { behind: 0, len: 0 });
         self.inbound.bytes(len).last(behind)
     }
 
-    /// The note that was heard last is done with, and the peer may use its place.
+    /// Releases the note that was received last, and its space in the ring.
     pub fn take_note(&mut self) {
         if let Some(Pending { len, .. }) = self.note.take() {
             self.inbound.drop_front(len);
@@ -243,7 +249,8 @@ impl Lane {
         }
     }
 
-    /// From now on the peer rings, once, for what is said here. Look once more after this.
+    /// Marks this side as asleep: the peer wakes it once for the given events. The caller must check for messages
+    /// once more after this call.
     pub fn rest(&self, until: Rest) {
         let what = match until {
             Rest::UntilMail => MAIL,
@@ -253,17 +260,17 @@ impl Lane {
         fence(Ordering::SeqCst);
     }
 
-    /// Says that this end is closed on purpose, right before it is.
+    /// Announces that this end is about to be closed on purpose.
     pub fn leave(&self) {
         self.segment.words(self.side).leaves.store(1, Ordering::Release);
     }
 
-    /// True if the peer has said so. Who is gone and has not was killed.
+    /// Returns true if the peer has announced its close. A peer that is gone without it was killed.
     pub fn peer_has_left(&self) -> bool {
         self.segment.words(self.side.other()).leaves.load(Ordering::Acquire) != 0
     }
 
-    /// Takes the bells that were rung.
+    /// Receives the pending wake-ups.
     pub fn bell(&self) -> Bell {
         let mut byte = [0];
         for _ in 0..BELLS_AT_ONCE {
@@ -277,8 +284,9 @@ impl Lane {
         Bell::Rung
     }
 
-    /// Whether the kernel lets this end copy from and to the peer's memory. Found out at the first call after the peer has taken
-    /// the lane, by reading a number there; not before the first message of who has taken it.
+    /// Returns true if the kernel permits this end to copy from the peer's memory. The first call after the peer has
+    /// taken the lane finds out, by reading a number there. Earlier calls return false. The peer's first message
+    /// proves that it has taken the lane.
     pub fn reads_peer(&mut self) -> bool {
         if let Some(known) = self.reads {
             return known;
@@ -290,14 +298,14 @@ impl Lane {
         }
         let mut number = [0; 8];
         let here = [(number.as_mut_ptr() as usize, number.len())];
-        // SAFETY: the bytes of `number`, which nobody else has.
+        // SAFETY: the part is `number`, which is not otherwise in use.
         let read = unsafe { copy(self.pid, &here, address) };
         let known = read.is_ok() && u64::from_ne_bytes(number) == there.probe_number.load(Ordering::Relaxed);
         self.know_reads(known);
         known
     }
 
-    /// The kernel does not let this end do so any more.
+    /// Records that the kernel no longer permits copies from the peer's memory.
     pub fn cannot_read_peer(&mut self) {
         self.know_reads(false);
     }
@@ -308,42 +316,43 @@ impl Lane {
         self.segment.words(self.side).reads.0.store(said, Ordering::Relaxed);
     }
 
-    /// The peer has said that the kernel lets it copy from here.
+    /// Returns true if the peer has found that it can copy from our memory.
     pub fn is_read_by_peer(&self) -> bool {
         self.segment.words(self.side.other()).reads.0.load(Ordering::Relaxed) == READS
     }
 
-    /// Says that memory is closed to the peer which it may be reading at this moment. The bytes may be used for something else from
+    /// Announces that memory was closed that the peer may be reading at this moment. The memory may be reused from
     /// now on.
     pub fn withdraw(&self) {
         self.segment.words(self.side).withdrawals.fetch_add(1, Ordering::SeqCst);
-        // The peer, which copies before it looks at the count, has copied what was there before, or sees the new count.
+        // The peer reads the count after it has copied. So it copied the memory before it was reused, or it sees the
+        // new count.
         fence(Ordering::SeqCst);
     }
 
-    /// Number of times that the peer has done so. What was [read](Lane::read) before this was asked is the memory that was open, if the peer
-    /// has told of as many ([`Note::Withdrawn`]) and not of this one.
+    /// Returns the number of withdrawals of the peer. Bytes [read](Lane::read) before this call are valid if the peer
+    /// has sent as many [`Note::Withdrawn`], none of them for this memory.
     pub fn peer_withdrawals(&self) -> u64 {
         fence(Ordering::SeqCst);
         self.segment.words(self.side.other()).withdrawals.load(Ordering::SeqCst)
     }
 
-    /// Copies from memory of the peer, from `address` on, to parts of memory here: addresses and lengths.
+    /// Copies the peer's memory from `address` on to parts of our memory, given as addresses and lengths.
     ///
     /// # Errors
-    /// What the kernel says. ESRCH also where the peer is gone: what came is not to be trusted.
+    /// The errors of the kernel. ESRCH also if the peer is gone, in which case the bytes are not valid.
     ///
     /// # Safety
-    /// The parts are memory of this process that nobody else uses meanwhile.
+    /// The parts must be memory of this process that is not otherwise in use during the call.
     pub unsafe fn read(&self, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { copy(self.pid, parts, address) }?;
-        // Its number may be another process's by now.
+        // The process id may have been reused.
         self.check_alive()
     }
 
     fn check_alive(&self) -> io::Result<()> {
-        // Not by what can be received: bells that were rung before the end would hide it.
+        // Polls for the hang-up instead of receiving, because earlier wake-ups would hide it.
         let mut socket = [PollFd::new(&self.socket, PollFlags::RDHUP)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         loop {
@@ -358,8 +367,8 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // A child of a fork may have the socket, too: the peer is to hear of the end all the same, before memory here is used for
-        // something else.
+        // A forked child may hold the socket, too. The shutdown notifies the peer all the same, before our memory is
+        // reused.
         if std::process::id() == self.own_pid {
             let _ = shutdown(&self.socket, Shutdown::Both);
         }
@@ -367,7 +376,7 @@ impl Drop for Lane {
 }
 
 impl AsFd for Lane {
-    /// Readable when the peer has rung or is gone.
+    /// The descriptor is readable if the peer has sent a wake-up or is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

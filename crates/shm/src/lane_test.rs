@@ -1,4 +1,4 @@
-//! Both ends of a lane in one process.
+//! Tests with both ends of a lane in one process.
 
 use super::*;
 use crate::meeting::{Meeting, Offer};
@@ -37,7 +37,7 @@ fn messages_go_both_ways_and_who_sleeps_is_rung_for_once() {
     say(&mut near, b"two");
     assert!(far.has_mail());
     assert_eq!((heard(&mut far).unwrap(), heard(&mut far).unwrap()), (b"one".into(), b"two".into()));
-    // Nobody had looked after the lane.
+    // The far end has not looked at the lane yet.
     assert_eq!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).map(|(len, _)| len), Ok(1));
     assert!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).is_err(), "once");
     far.rest(Rest::UntilMail);
@@ -57,23 +57,23 @@ fn what_was_sent_before_the_end_is_there() {
     assert_eq!(heard(&mut far), None);
     let mut bytes = [0; 1];
     let here = [(bytes.as_mut_ptr() as usize, 1)];
-    // SAFETY: the byte above.
+    // SAFETY: the part is the byte above.
     let read = unsafe { far.read(&here, here[0].0 as u64) };
     assert_eq!(read.unwrap_err().raw_os_error(), Some(libc::ESRCH));
 }
 
-/// A bell that was rung before the end does not hide it: what was copied after it may be something else.
+/// An earlier wake-up must not hide the end of the peer. Bytes copied after it may be something else.
 #[test]
 fn memory_of_who_is_gone_is_not_taken_for_its_own() {
     let (mut near, far) = lanes();
     let bytes = [0u8; 1];
     let mut into = [1u8; 1];
     let here = [(into.as_mut_ptr() as usize, 1)];
-    // SAFETY: the bytes above.
+    // SAFETY: the part is the bytes above.
     let read = || unsafe { far.read(&here, bytes.as_ptr() as u64) };
     say(&mut near, b"a bell, as nobody has looked yet");
     assert!(read().is_ok());
-    // As a child of a fork would have it.
+    // A forked child would keep the socket open like this.
     let _kept = near.socket.try_clone().unwrap();
     drop(near);
     assert_eq!(read().unwrap_err().raw_os_error(), Some(libc::ESRCH));
@@ -110,10 +110,10 @@ fn memory_is_copied_between_processes_in_parts() {
     let there: Vec<u8> = (0..200_000u32).map(|at| at as u8).collect();
     let (mut first, mut second) = (vec![0; 70_000], vec![0; 130_000]);
     let parts = [(first.as_mut_ptr() as usize, 70_000), (second.as_mut_ptr() as usize, 130_000)];
-    // SAFETY: memory of this test, which plays both processes.
+    // SAFETY: the parts are memory of this test, which plays both processes.
     unsafe { near.read(&parts, there.as_ptr() as u64) }.unwrap();
     assert!(first == there[..70_000] && second == there[70_000..]);
-    // SAFETY: as above; nothing is mapped there.
+    // SAFETY: as above. Nothing is mapped at the address.
     let nowhere = unsafe { near.read(&parts, 64) };
     assert_eq!(nowhere.unwrap_err().raw_os_error(), Some(libc::EFAULT));
 }
@@ -130,14 +130,14 @@ fn who_is_elsewhere_is_not_met_and_nonsense_is_sent_away() {
     assert!(matches!(Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel), Err(Apart::Elsewhere)));
 }
 
-/// Hosts of a lab are network namespaces of one kernel: between them is a network, and it is to be used.
+/// Hosts of a lab are network namespaces of one kernel. Traffic between them must use the network.
 #[test]
 #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
 fn a_process_in_another_network_namespace_is_elsewhere() {
     let meeting = Meeting::open().unwrap();
     let name = meeting.name();
     let other = std::thread::spawn(move || {
-        // SAFETY: changes the namespace of this thread alone, which ends here.
+        // SAFETY: changes the namespace of this thread only, which ends here.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
             eprintln!("skipped: no right to a network namespace");
             return;
@@ -152,7 +152,7 @@ fn a_process_in_another_network_namespace_is_elsewhere() {
     );
 }
 
-/// Until it is rung for; a lost bell would be a sleep without end.
+/// Sleeps until the lane is woken. A lost wake-up would never return.
 fn sleep(lane: &mut Lane) {
     let long = Timespec { tv_sec: 60, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(lane, PollFlags::IN)], Some(&long)), Ok(1), "a lost bell");
@@ -179,7 +179,7 @@ fn no_bell_is_lost() {
             assert_eq!(wait(&mut far), expected);
             say(&mut far, &expected.to_ne_bytes());
         }
-        // Until the last is heard.
+        // Ends when the last message has arrived.
         far
     });
     for number in 0..COUNT {
@@ -189,7 +189,7 @@ fn no_bell_is_lost() {
     echo.join().unwrap();
 }
 
-/// The note that is next, with the bytes behind it.
+/// Returns the next note, with the bytes behind it.
 fn noted(lane: &mut Lane) -> Option<(Note, Vec<u8>)> {
     let note = match lane.hear(&mut Vec::new()) {
         Heard::Nothing => return None,
@@ -218,7 +218,7 @@ fn notes_come_in_their_turn_with_the_bytes_behind_them() {
     assert_eq!(heard(&mut far).unwrap(), b"behind");
     far.take_note();
     assert_eq!((heard(&mut far), far.bytes().left()), (None, 0), "no note is there to be taken");
-    // What is no note ends the lane.
+    // An invalid note closes the lane.
     assert_eq!(near.send_note(Note::Give { id: 1 }, 0, |_| ()), Sent::Yes);
     assert_eq!(far.hear(&mut Vec::new()), Heard::Broken);
 }
@@ -235,8 +235,7 @@ fn who_is_not_to_copy_does_not() {
     assert!(!far.reads_peer());
 }
 
-/// Two threads, of which the one sends more than there is room for and sleeps whenever there is none, and the other sleeps
-/// whenever there is nothing.
+/// One thread sends more than fits and sleeps whenever the ring is full. The other sleeps whenever it is empty.
 #[test]
 fn who_waits_for_room_is_rung_for() {
     let (mut near, mut far) = lanes();

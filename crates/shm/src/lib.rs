@@ -1,27 +1,31 @@
-//! Shared memory between processes of one host: a lane between two of them carries messages both ways without the kernel,
-//! copies memory of one into the other, by the kernel or piece by piece, and wakes who sleeps. Memory is written by its owner alone.
+//! Shared memory between processes of one host. A lane between two processes carries messages in both directions
+//! without the kernel, copies memory of one process to the other, and wakes a sleeping peer. The kernel or the peer
+//! does the copy. Memory is written by its owner only.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`Lane`] | what two processes share: messages, copies, bells |
-//! | [`Note`] | what they say of memory that an end cannot reach: its bytes go through the lane |
-//! | [`Meeting`] | how they come together: a socket, over which the memory is handed |
-//! | [`Watch`] | waiting for bells, newcomers and ends |
+//! | [`Lane`] | shared state of two processes: messages, copies, wake-ups |
+//! | [`Note`] | requests for memory that an end cannot read itself: its bytes go through the lane |
+//! | [`Meeting`] | set-up: a socket over which the memory is handed over |
+//! | [`Watch`] | waiting for wake-ups, new peers and closed peers |
 //!
-//! # Who shares with whom
+//! # Who shares memory
 //!
-//! Processes of one user that see the same abstract socket: that is one kernel and one network namespace, so hosts of a lab, or
-//! containers with networks of their own, never share. Who offers presents a [`Ticket`] that it was told over a connection which
-//! has proved the cluster's key; the kernel vouches for the user ([`Meeting`]).
+//! Processes share memory if they run as one user and see the same abstract socket. This requires the same kernel and
+//! network namespace, so hosts of a lab, or containers with networks of their own, never share. The offering process
+//! presents a [`Ticket`] that it received over a connection which has proved the cluster's key. The kernel vouches
+//! for the user ([`Meeting`]).
 //!
-//! # What a peer can do
+//! # Faulty peers
 //!
-//! It is a process of the same user, but may be mad or dead. All that it writes is copied out before it is looked at; lengths and
-//! positions are bounded by what was agreed; the memory cannot shrink under us (it is sealed). Nothing here panics or waits for it.
+//! The peer is a process of the same user, but may be faulty or dead. Everything that it writes is copied before it
+//! is examined. Lengths and positions are bounded by the agreed sizes, and the memory is sealed so that it cannot
+//! shrink. Nothing here panics or waits because of the peer.
 //!
 //! # Memory
 //!
-//! [`SEGMENT_BYTES`] a lane, of which only pages are there that messages have passed through, and a descriptor at either end.
+//! A lane takes [`SEGMENT_BYTES`] of address space and one descriptor at either end. Only the pages through which
+//! messages have passed are resident.
 #![cfg(target_os = "linux")]
 
 mod lane;

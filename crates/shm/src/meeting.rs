@@ -1,8 +1,8 @@
-//! How two processes come together: an abstract unix socket, over which the one hands the other the memory.
+//! Set-up of a lane: an abstract Unix socket over which one process hands the memory to the other.
 //!
-//! Abstract sockets are of a network namespace: processes in others cannot connect, which is just who is not to. The name is
-//! random and is told, with a ticket for one meeting, over a connection that has proved the cluster's key. The kernel says which
-//! user is at the other end.
+//! Abstract sockets belong to a network namespace, so processes in other namespaces cannot connect, as intended. The
+//! socket's name is random. It is sent, with a ticket for one set-up, over a connection that has proved the cluster's
+//! key. The kernel reports the user at the other end.
 #![allow(unsafe_code, reason = "asks the kernel who is at the other end of a socket")]
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -16,41 +16,41 @@ use rustix::net::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Of the layout of the memory and of what is said there. It is part of where processes meet: those of two versions do not, and
-/// talk over the network.
+/// Version of the memory layout and of the protocol. It is part of the socket's name, so processes of different
+/// versions do not connect and use the network.
 const VERSION: u8 = 3;
-/// First bytes of what is handed over.
+/// First bytes of the message that hands over the memory.
 const MAGIC: [u8; 4] = [b'P', b'W', b'N', VERSION];
-/// Connections that wait to be taken.
+/// Backlog of the socket.
 const BACKLOG: i32 = 4096;
 
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    // So few bytes come at once, or not at all.
+    // A request of this size is filled completely or fails.
     let filled = getrandom(&mut bytes[..], GetRandomFlags::empty())?;
     if filled == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Which start of which kernel this is, so that addresses that two hosts have are not taken for one.
+/// Returns the boot id of the kernel, which distinguishes hosts that have the same addresses.
 pub fn kernel() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32).map(u128::to_be_bytes)
 }
 
-/// What a meeting is called.
+/// Name of a meeting's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(pub [u8; 16]);
 
-/// Admits to a meeting, once.
+/// Secret that admits one peer to a meeting once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub [u8; 16]);
 
 impl Ticket {
-    /// A new one.
+    /// Creates a random ticket.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// If the system has no random bytes.
     pub fn new() -> io::Result<Self> {
         random().map(Ticket)
     }
@@ -64,7 +64,7 @@ impl Name {
 }
 
 fn socket() -> io::Result<OwnedFd> {
-    // Packets: each is taken whole, with what comes along.
+    // A seqpacket socket delivers each message whole, with its descriptors.
     Ok(socket_with(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -73,14 +73,14 @@ fn socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Why a process is not met.
+/// Reason why two processes cannot share memory.
 #[derive(Debug)]
 pub enum Apart {
-    /// There is no such meeting here: the process is elsewhere, or gone.
+    /// No socket of this name exists here: the process is on another host or in another namespace, or gone.
     Elsewhere,
-    /// It is another user's.
+    /// The process belongs to another user.
     OtherUser,
-    /// The system does not let us.
+    /// The system reported an error.
     System(io::Error),
 }
 
@@ -96,15 +96,15 @@ impl From<rustix::io::Errno> for Apart {
     }
 }
 
-/// The process at the other end of a socket; 0 for one that has no number here.
+/// Returns the id of the process at the other end of a socket. 0 for a process without an id in our namespace.
 ///
 /// # Errors
-/// [`Apart::OtherUser`].
+/// [`Apart::OtherUser`], or an error of the system.
 pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, Apart> {
     let mut found = MaybeUninit::<libc::ucred>::uninit();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     let fd = socket.as_raw_fd();
-    // SAFETY: an open socket, and room for what is asked for, of the length said.
+    // SAFETY: the socket is open, and the buffer has space for the result of the given length.
     let found = unsafe {
         let asked =
             libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, found.as_mut_ptr().cast(), &mut len);
@@ -113,11 +113,11 @@ pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, Apart> {
         }
         found.assume_init()
     };
-    // SAFETY: asks the kernel for a number.
+    // SAFETY: the call returns a number and has no preconditions.
     if found.uid == unsafe { libc::geteuid() } { Ok(found.pid) } else { Err(Apart::OtherUser) }
 }
 
-/// A place to be met at.
+/// Socket on which this process accepts offers of lanes.
 #[derive(Debug)]
 pub struct Meeting {
     socket: OwnedFd,
@@ -126,7 +126,7 @@ pub struct Meeting {
 
 impl Meeting {
     /// # Errors
-    /// Why there is no socket.
+    /// If the socket cannot be created.
     pub fn open() -> io::Result<Self> {
         let name = Name(random()?);
         let socket = socket()?;
@@ -135,12 +135,12 @@ impl Meeting {
         Ok(Meeting { socket, name })
     }
 
-    /// What it is called.
+    /// Returns the name of the socket.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// The next who has come, if there is one. Those of other users are sent away.
+    /// Accepts the next connection, if there is one. Connections of other users are closed.
     pub fn newcomer(&self) -> Option<Newcomer> {
         loop {
             let socket = accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?;
@@ -157,25 +157,25 @@ impl AsFd for Meeting {
     }
 }
 
-/// Who has come, and has yet to say what for.
+/// Accepted connection that has not made its offer yet.
 #[derive(Debug)]
 pub struct Newcomer {
     socket: OwnedFd,
     pid: i32,
 }
 
-/// What a newcomer has brought.
+/// Result of receiving an offer.
 #[derive(Debug)]
 pub enum Offer {
-    /// Nothing yet.
+    /// The offer has not arrived yet.
     NotYet(Newcomer),
-    /// Memory, for the lane of this ticket.
+    /// Memory for the lane of this ticket.
     Memory(Ticket, Brought),
-    /// Nothing that makes sense.
+    /// The message is invalid.
     Nonsense,
 }
 
-/// Memory that was handed over, and the socket it came by.
+/// Memory that was handed over, with the socket that carried it.
 #[derive(Debug)]
 pub struct Brought {
     pub(crate) memory: OwnedFd,
@@ -184,7 +184,7 @@ pub struct Brought {
 }
 
 impl Newcomer {
-    /// Takes what it has brought.
+    /// Receives the offer.
     pub fn offer(self) -> Offer {
         let mut bytes = [0; 32];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -215,7 +215,7 @@ impl AsFd for Newcomer {
     }
 }
 
-/// Goes to a meeting and hands memory over; the socket, and the process met.
+/// Connects to a meeting and hands over the memory. Returns the socket and the id of the peer process.
 ///
 /// # Errors
 /// [`Apart`].

@@ -1,4 +1,4 @@
-//! What the two ends of a lane say to each other of memory that an end cannot reach by itself: bytes of it go through the ring.
+//! Notes between the two ends of a lane about memory that an end cannot read itself. Its bytes go through the ring.
 //!
 //! | byte | 0 | 1 | 2, 3 | 4 to 7 | 8 to 15 | 16 to 23 | 24 to 31 | then |
 //! |---|---|---|---|---|---|---|---|---|
@@ -7,96 +7,96 @@
 //! | put | 3 | 1 for the last piece, else 0 | 0 | number | key | address | bytes | |
 //! | done | 4 | 0 | 0 | number | | | | |
 //! | deny | 5 | 0 | 0 | number | | | | |
-//! | pull | 6 | 0 | 0 | number | key | address | length | address of the bytes with who says it |
+//! | pull | 6 | 0 | 0 | number | key | address | length | address of the bytes at the sender |
 //! | unable | 7 | 0 | 0 | number | | | | |
 //! | withdrawn | 8 | 0 | 0 | 0 | key | | | |
 //!
-//! Numbers are little endian, and those of who asks, puts and has others pull are its own: give, done, deny and unable name what they
-//! answer.
+//! Numbers are little endian. The sender of ask, put and pull chooses the number; give, done, deny and unable repeat
+//! the number that they answer.
 
-/// Bytes of the longest note, without the bytes of memory behind it.
+/// Size of the largest note in bytes, without the memory behind it.
 pub const MOST_NOTE_BYTES: usize = 40;
 
-/// Where memory of the other end is, in its terms: it looks whether the key opens what is asked for.
+/// Location in the peer's memory. The peer checks that the key opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Under which it was opened.
+    /// Key under which the memory was opened.
     pub key: u64,
-    /// Of the first byte.
+    /// Address of the first byte.
     pub address: u64,
 }
 
-/// Whether more of the same follows.
+/// Indicates whether more pieces follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// It does.
+    /// More pieces follow.
     Follows,
-    /// This was the last.
+    /// This is the last piece.
     Ends,
 }
 
-/// What one end tells the other.
+/// Message about memory between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It wants `len` bytes of the other's memory.
+    /// Requests `len` bytes of the peer's memory.
     Ask {
-        /// By which answers name it.
+        /// Number that the answers repeat.
         id: u32,
-        /// Where they are.
+        /// Location of the bytes.
         from: Place,
-        /// Their number.
+        /// Number of bytes.
         len: u64,
     },
-    /// The next bytes that were asked for; they follow.
+    /// Carries the next requested bytes, which follow the note.
     Give {
-        /// That of the ask.
+        /// Number of the ask.
         id: u32,
     },
-    /// Bytes for the other's memory; they follow. The pieces of one put come one right after the other.
+    /// Carries bytes for the peer's memory, which follow the note. The pieces of one put are consecutive.
     Put {
-        /// By which the answer names it.
+        /// Number that the answer repeats.
         id: u32,
-        /// Where those of this piece go.
+        /// Location for the bytes of this piece.
         to: Place,
-        /// Of this put.
+        /// Indicates whether more pieces of this put follow.
         more: More,
     },
-    /// All pieces of a put are there.
+    /// Confirms that all pieces of a put have arrived.
     Done {
-        /// That of the put.
+        /// Number of the put.
         id: u32,
     },
-    /// What was asked for is not given, or a piece of what was put was not taken. Nothing more comes of it.
+    /// Refuses a request, or a piece of a put. No further answer follows.
     Deny {
-        /// That of the ask, the put or the pull.
+        /// Number of the ask, put or pull.
         id: u32,
     },
-    /// The other end is to copy bytes out of the memory of who says this into its own, and to answer as to a put. Only the owner
-    /// of memory writes there.
+    /// Requests that the peer copies bytes of our memory to its own, and answers as to a put. Only the owner of
+    /// memory writes to it.
     Pull {
-        /// By which the answer names it.
+        /// Number that the answer repeats.
         id: u32,
-        /// The place to which the bytes go.
+        /// Location for the bytes in the peer's memory.
         to: Place,
-        /// Their address in the memory of the side that says this.
+        /// Address of the bytes in the sender's memory.
         from: u64,
-        /// Their number.
+        /// Number of bytes.
         len: u64,
     },
-    /// The kernel does not let this end pull. The bytes are to be put.
+    /// Reports that the kernel does not permit this end to copy. The bytes must be put.
     Unable {
-        /// That of the pull.
+        /// Number of the pull.
         id: u32,
     },
-    /// Memory that was open under a key is closed although this end's peer had not given it up: what it copied from there after the
-    /// [count](crate::Lane::peer_withdrawals) was raised is nothing.
+    /// Announces that memory under a key was closed before the peer released it. Bytes that the peer copied from
+    /// there after the [count](crate::Lane::peer_withdrawals) was raised are invalid.
     Withdrawn {
-        /// The key.
+        /// Key of the memory.
         key: u64,
     },
 }
 
-/// The bytes of a note.
+/// Encoded note.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoded {
     bytes: [u8; MOST_NOTE_BYTES],
@@ -104,7 +104,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// All of them.
+    /// Returns the encoded bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -119,7 +119,7 @@ fn place(bytes: &[u8]) -> Option<Place> {
 }
 
 impl Note {
-    /// As it is written.
+    /// Encodes the note.
     pub fn encode(&self) -> Encoded {
         let mut bytes = [0; MOST_NOTE_BYTES];
         let (kind, flag, id, words) = match *self {
@@ -140,8 +140,8 @@ impl Note {
         Encoded { bytes, len: 8 + 8 * words.len() }
     }
 
-    /// The note that a message of `len` bytes begins with, and how many bytes of memory follow it. `first` is the message, or the
-    /// first [`MOST_NOTE_BYTES`] of a longer one. `None` for what is no note.
+    /// Decodes the note at the start of a message of `len` bytes. Returns it with the number of bytes behind it, or
+    /// `None` if it is invalid. `first` is the message, or the first [`MOST_NOTE_BYTES`] of a longer one.
     pub fn decode(first: &[u8], len: usize) -> Option<(Self, usize)> {
         let (kind, flag) = (*first.first()?, *first.get(1)?);
         if first.get(2..4)? != [0, 0] || (flag != 0 && kind != 3) {
@@ -221,12 +221,12 @@ mod tests {
             }
         }
 
-        /// Any bytes are a note that is written so, or none.
+        /// Any bytes are either invalid or decode to a note that encodes to the same bytes.
         #[test]
         fn other_bytes_are_none(first in prop::collection::vec(any::<u8>(), 0..=MOST_NOTE_BYTES), small in any::<bool>()) {
             let mut first = first;
             if small && first.len() >= 4 {
-                // Nearer to what is one.
+                // Makes a valid note more likely.
                 let nearer = [first[0] % 9, first[1] % 2, 0, 0];
                 first[..4].copy_from_slice(&nearer);
             }

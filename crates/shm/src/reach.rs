@@ -1,5 +1,5 @@
-//! Copies out of the memory of another process, by the kernel: `process_vm_readv`. Nobody writes into the memory of another:
-//! a process may be stopped right before the call, and the memory be somebody else's when it goes on.
+//! Copies from the memory of another process by the kernel's `process_vm_readv`. No process writes to the memory of
+//! another: it might be stopped right before the call, and the memory be reused when it continues.
 #![allow(unsafe_code, reason = "names memory by address, here and in another process")]
 
 use std::io;
@@ -7,16 +7,17 @@ use std::sync::Once;
 
 use rustix::process::{PTracer, getppid, set_ptracer};
 
-/// Most parts of the memory here that one copy may have.
+/// Largest number of parts of our memory in one copy.
 const MOST_PARTS: usize = 8;
 
-/// Copies memory of the process `pid`, from `address` on, to the parts here, each an address and a length, all of it.
+/// Copies memory of process `pid` from `address` on to all bytes of the parts, which are addresses and lengths.
 ///
 /// # Errors
-/// What the kernel says: EFAULT, EPERM, ESRCH; EINVAL for more parts than [`MOST_PARTS`].
+/// The errors of the kernel: EFAULT, EPERM, ESRCH. [`io::ErrorKind::InvalidInput`] for more parts than
+/// [`MOST_PARTS`].
 ///
 /// # Safety
-/// The parts are memory of this process that nobody else uses meanwhile.
+/// The parts must be memory of this process that is not otherwise in use during the call.
 pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
     let mut here = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST_PARTS];
     if parts.len() > MOST_PARTS {
@@ -40,11 +41,11 @@ pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> i
             iov_len: total - done,
         };
         let here = here.as_ptr();
-        // SAFETY: the parts are as the caller says; what is wrong with the other process's memory the kernel says.
+        // SAFETY: the caller guarantees the parts. The kernel checks the other process's memory.
         let moved = unsafe { libc::process_vm_readv(pid, here, count as u64, &there, 1, 0) };
         match moved {
             0 => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
-            // Less than all: what follows cannot be reached, which the next call says.
+            // A short copy means that the rest is not readable, which the next call reports.
             1.. => done += moved as usize,
             _ => {
                 let error = io::Error::last_os_error();
@@ -57,16 +58,16 @@ pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> i
     Ok(())
 }
 
-/// Where Yama lets only ancestors reach a process (scope 1), lets those that descend from our parent: the other processes that
-/// our launcher has started, and nobody else.
+/// Under Yama's scope 1, only ancestors may access a process. Permits the descendants of our parent as well, which
+/// are the other processes of our launcher.
 pub(crate) fn let_siblings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
         let restricted = scope.is_ok_and(|text| text.trim() == "1");
-        // A parent that is gone is replaced by one of which everything descends.
+        // If the parent has exited, its replacement is an ancestor of every process.
         if let Some(parent) = getppid().filter(|parent| restricted && !parent.is_init()) {
-            // Where it fails copies go another way.
+            // On failure, copies go through the ring instead.
             let _ = set_ptracer(PTracer::ProcessID(parent));
         }
     });

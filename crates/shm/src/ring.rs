@@ -1,10 +1,11 @@
-//! Messages in one direction: one process puts them in, the other takes them out.
+//! Ring of messages in one direction: one process writes, the other reads.
 //!
-//! A message begins at a line of 64 bytes with a word that has its length, one more than it is, and in the highest bit whom it is
-//! for ([`Sort`]) in the upper half, and the number of its line in the lower. Who puts it in first copies the bytes behind that word, sees to it that the word of the line behind
-//! the message is 0 (it clears those of several lines at a time), and at last sets the message's own word: so the reader, who
-//! looks at the word of its next line only, sees 0 or a whole message, and needs one line of memory to come over for a short one.
-//! How far it has read it says in a word of its own, which the writer looks at when it has run out of room.
+//! A message starts at a 64-byte line with a 64-bit word. The upper half holds its length plus one, and in the
+//! highest bit its kind ([`Sort`]). The lower half holds the number of its line. The writer first copies the bytes
+//! behind that word. It then clears the word of the line behind the message; several lines are cleared at a time.
+//! Last it stores the message's own word. The reader looks only at the word of its next line, and therefore sees 0 or
+//! a complete message. A short message transfers a single cache line. The reader publishes its position in a separate
+//! word, which the writer reads when it runs out of space.
 
 #![allow(unsafe_code, reason = "copies to memory named by address")]
 
@@ -14,20 +15,20 @@ use std::sync::atomic::Ordering;
 use crate::segment::{LINE, RING_BYTES, Segment, Side};
 
 const WORD_BYTES: u64 = 8;
-/// Longest message.
+/// Size of the largest message in bytes.
 pub const MAX_MESSAGE_BYTES: usize = RING_BYTES - 2 * LINE as usize;
 
-/// Bytes that a message takes.
+/// Returns the bytes that a message takes in the ring.
 fn bytes_taken(len: usize) -> u64 {
     (len as u64 + WORD_BYTES).next_multiple_of(LINE)
 }
 
-/// Whom a message is for.
+/// Receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// The application of the lane.
+    /// Application that uses the lane.
     Mail,
-    /// The lane itself: a note about memory, with its bytes.
+    /// Lane itself: a note about memory, with the bytes behind it.
     Note,
 }
 
@@ -38,33 +39,33 @@ fn first_word(position: u64, sort: Sort, len: usize) -> u64 {
     sort | (len as u64 + 1) << 32 | u64::from((position / LINE) as u32)
 }
 
-/// What became of a message.
+/// Result of writing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It is there.
+    /// The message is in the ring.
     Yes,
-    /// There is no room until the other has read.
+    /// There is no space until the peer has read.
     Full,
-    /// The other has said what cannot be.
+    /// The peer published an impossible position.
     Broken,
 }
 
-/// Lines that the writer clears at a time. It has them in its own cache when it comes to write there, and each message makes
-/// the other's cache give up one line, not two.
+/// Number of lines that the writer clears at a time. They are in its own cache when it writes there, and each message
+/// takes one line from the peer's cache instead of two.
 const CLEARED_AT_ONCE: u64 = 16;
 
-/// The writer's end.
+/// Writing end of a ring.
 pub(crate) struct Outbound {
     segment: Arc<Segment>,
     to: Side,
     written: u64,
-    /// The words of all lines from `written` up to here are 0.
+    /// End of the range from `written` in which the words of all lines are 0.
     cleared: u64,
-    /// As the reader last said.
+    /// Position of the reader as last read.
     taken: u64,
 }
 
-/// Where the bytes of a message go, one part after the other.
+/// Writer of a message's bytes.
 pub struct Writer<'a> {
     segment: &'a Segment,
     to: Side,
@@ -73,7 +74,7 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The next bytes. What exceeds the announced length is left out.
+    /// Appends bytes. Bytes beyond the announced length are ignored.
     pub fn put(&mut self, bytes: &[u8]) {
         let bytes = &bytes[..bytes.len().min(self.left)];
         self.segment.put(self.to, self.at, bytes);
@@ -87,7 +88,7 @@ impl Outbound {
         Outbound { segment, to, written: 0, cleared: 0, taken: 0 }
     }
 
-    /// Puts in a message of `len` bytes, which `fill` writes.
+    /// Writes a message of `len` bytes, which `fill` supplies.
     pub(crate) fn push(&mut self, sort: Sort, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
         match self.room(len) {
             Pushed::Yes => {}
@@ -97,7 +98,7 @@ impl Outbound {
         fill(&mut Writer { segment: &self.segment, to: self.to, at, left: len });
         let behind = self.written + bytes_taken(len);
         if behind >= self.cleared {
-            // Not those that the reader has not taken.
+            // Lines that the reader has not released must not be cleared.
             let end =
                 (behind + CLEARED_AT_ONCE * LINE).min(self.taken + RING_BYTES as u64).max(behind + LINE);
             for line in (behind..end).step_by(LINE as usize) {
@@ -112,9 +113,9 @@ impl Outbound {
         Pushed::Yes
     }
 
-    /// Whether a message of `len` bytes can be put in now.
+    /// Returns [`Pushed::Yes`] if a message of `len` bytes fits now.
     pub(crate) fn room(&mut self, len: usize) -> Pushed {
-        // The line behind it is cleared, too.
+        // The line behind the message is cleared as well.
         let needed = bytes_taken(len) + LINE;
         if len > MAX_MESSAGE_BYTES {
             return Pushed::Broken;
@@ -133,25 +134,25 @@ impl Outbound {
     }
 }
 
-/// What there is to read.
+/// State of the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
-    /// Nothing.
+    /// There is no message.
     Empty,
-    /// A message of so many bytes.
+    /// Complete message with its length.
     Message(Sort, usize),
-    /// The other has written what cannot be.
+    /// The peer wrote an impossible word.
     Broken,
 }
 
-/// The reader's end.
+/// Reading end of a ring.
 pub(crate) struct Inbound {
     segment: Arc<Segment>,
     to: Side,
     read: u64,
 }
 
-/// Bytes of a message that is still in the ring, one part after the other. The other process may change them meanwhile.
+/// Reader of a message that is still in the ring. The peer may change the bytes during the reading.
 pub struct Reader<'a> {
     segment: &'a Segment,
     to: Side,
@@ -160,30 +161,30 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Bytes that are left.
+    /// Returns the number of remaining bytes.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Only the last `len` of them.
+    /// Reduces the reader to the last `len` bytes.
     pub(crate) fn last(self, len: usize) -> Self {
         let left = len.min(self.left);
         Reader { at: self.at + (self.left - left) as u64, left, ..self }
     }
 
-    /// Copies the next bytes to `into`; where fewer are left, to its beginning.
+    /// Copies the next bytes to `into`. If fewer remain, copies them to its start.
     pub fn get(&mut self, into: &mut [u8]) {
-        // SAFETY: the bytes of `into`, which nobody else has.
+        // SAFETY: `into` is borrowed exclusively.
         unsafe { self.get_raw(into.as_mut_ptr(), into.len()) };
     }
 
-    /// The same for memory that is known by its address alone.
+    /// Copies the next bytes to memory given by its address.
     ///
     /// # Safety
-    /// `len` bytes from `into` on may be written. Who reads them meanwhile finds any bytes.
+    /// `len` bytes from `into` on must be writable. Concurrent readers of them may see any values.
     pub unsafe fn get_raw(&mut self, into: *mut u8, len: usize) {
         let len = len.min(self.left);
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.segment.get(self.to, self.at, into, len) };
         self.at += len as u64;
         self.left -= len;
@@ -195,13 +196,13 @@ impl Inbound {
         Inbound { segment, to, read: 0 }
     }
 
-    /// Nothing is there.
+    /// Returns true if there is no message.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.segment.line(self.to, self.read).load(Ordering::Relaxed) == 0
     }
 
-    /// The next message, which stays until it is [dropped](Inbound::drop_front).
+    /// Returns the next message, which stays in the ring until [`drop_front`](Inbound::drop_front).
     #[inline]
     pub(crate) fn front(&self) -> Front {
         let word = self.segment.line(self.to, self.read).load(Ordering::Acquire);
@@ -216,7 +217,7 @@ impl Inbound {
         Front::Message(sort, len)
     }
 
-    /// The bytes of the next message, whose length was looked at.
+    /// Returns the bytes of the next message, whose length the caller got from `front`.
     #[inline]
     pub(crate) fn bytes(&self, len: usize) -> Reader<'_> {
         Reader {
@@ -227,7 +228,7 @@ impl Inbound {
         }
     }
 
-    /// The next message, of that length, is done with: its writer may use its place.
+    /// Releases the next message, which has this length, so that the writer may reuse its space.
     #[inline]
     pub(crate) fn drop_front(&mut self, len: usize) {
         self.read += bytes_taken(len.min(MAX_MESSAGE_BYTES));
@@ -259,7 +260,7 @@ mod tests {
         })
     }
 
-    /// The next message, copied to the first bytes of `into` and taken.
+    /// Copies the next message to the first bytes of `into` and releases it.
     fn pop(inbound: &mut Inbound, into: &mut Vec<u8>) -> Front {
         let front = inbound.front();
         if let Front::Message(_, len) = front {
@@ -274,8 +275,8 @@ mod tests {
         front
     }
 
-    /// By hand: a message of 56 bytes and its word fill a line, one of 57 takes two; of the line behind each only the last need be
-    /// free. 2,048 lines hold 2,047 of the one and 1,023 of the other kind.
+    /// A message of 56 bytes and its word fill one line, and one of 57 bytes takes two. One line must stay free
+    /// behind the last message. 2,048 lines hold 2,047 messages of the one kind and 1,023 of the other.
     #[test]
     fn a_ring_holds_what_fits_and_no_more() {
         for (len, most) in [(0, 2047), (56, 2047), (57, 1023), (MAX_MESSAGE_BYTES, 1)] {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a queue: what goes in comes out, whole and in order, many times around.
+        /// Compares the ring with a queue: all messages come out whole and in order, many times around the ring.
         #[test]
         fn what_goes_in_comes_out(steps in prop::collection::vec((0usize..9_000, 0u8..3), 1..400)) {
             let (mut out, mut inbound) = ends();
@@ -316,7 +317,7 @@ mod tests {
             }
         }
 
-        /// Whatever the other process writes anywhere: no panic, nothing longer than the longest message, and no endless reading.
+        /// The peer may write anything anywhere: no panic, no message above the largest size, and no endless reading.
         #[test]
         fn rubbish_is_a_message_or_the_end(
             junk in prop::collection::vec((0u64..RING_BYTES as u64, prop::collection::vec(any::<u8>(), 1..200)), 0..60),
@@ -346,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Two threads: all orders in which the stores of one may be seen by the other, as often as time allows.
+    /// Two threads exercise the orders in which stores of one become visible to the other.
     #[test]
     fn threads_at_both_ends_lose_and_tear_nothing() {
         let (mut out, mut inbound) = ends();

@@ -1,4 +1,4 @@
-//! The memory that two processes share: a page of words, and a ring for each direction.
+//! Shared memory of two processes: a page of words, and a ring for each direction.
 #![allow(unsafe_code, reason = "maps memory that another process writes")]
 
 use std::io;
@@ -9,20 +9,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Bytes of a ring. Small, so that it stays in the caches; it holds one message of the longest kind at least.
+/// Size of a ring in bytes. It is small enough to stay in the caches and holds at least one message of the largest
+/// size.
 pub(crate) const RING_BYTES: usize = 128 << 10;
 const WORDS_BYTES: usize = 4096;
-/// Bytes that two processes share.
+/// Size of the shared memory in bytes.
 pub const SEGMENT_BYTES: usize = WORDS_BYTES + 2 * RING_BYTES;
-/// Where messages begin: at cache lines.
+/// Size of a cache line, at which messages start.
 pub(crate) const LINE: u64 = 64;
 
-/// Which of the two.
+/// One of the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Made the memory and handed it over.
+    /// Process that created the memory and handed it over.
     Offerer,
-    /// Was handed it.
+    /// Process that received the memory.
     Taker,
 }
 
@@ -35,52 +36,53 @@ impl Side {
     }
 }
 
-/// On lines of its own: what one process writes often does not slow down what the other reads.
+/// Value with cache lines of its own, so that frequent writes of one process do not slow down reads of the other.
 #[repr(C, align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
-/// What one side says of itself.
+/// State that one side publishes.
 #[repr(C)]
 pub(crate) struct Words {
-    /// Bytes of the ring to this side that it has taken, ever.
+    /// Total number of bytes that this side has taken from its ring.
     pub(crate) taken: Apart<AtomicU64>,
-    /// What it is to be rung for, as it does not look itself ([`MAIL`], [`ROOM`]).
+    /// Events for which this side must be woken, because it sleeps ([`MAIL`], [`ROOM`]). 0 while it is awake.
     pub(crate) asleep: Apart<AtomicU32>,
-    /// Where a number of this side's lies in its memory, and the number: whether the other can read it. 0: not yet known.
+    /// Address of a random number in this side's memory, and the number, by which the peer finds out whether it can
+    /// read it. The address is 0 until it is known.
     pub(crate) probe_address: Apart<AtomicU64>,
     pub(crate) probe_number: AtomicU64,
-    /// Not 0: it closes its end. Who is killed does not say so.
+    /// 1 after this side has announced that it closes its end. A killed process does not set it.
     pub(crate) leaves: AtomicU32,
-    /// [`READS`] if this side can read the other's memory; 0: not yet known.
+    /// [`READS`] or [`READS_NOT`]: this side can or cannot read the peer's memory. 0 until it is known.
     pub(crate) reads: Apart<AtomicU32>,
-    /// Count of memory that this side has withdrawn while the other may be reading it.
+    /// Number of withdrawals by this side of memory that the peer may have been reading.
     pub(crate) withdrawals: AtomicU64,
 }
 
-/// In [`Words::asleep`]: something was sent.
+/// Flag in [`Words::asleep`]: a message or note was sent.
 pub(crate) const MAIL: u32 = 1;
-/// A piece of memory was taken out of the ring to the other side, so that there is room for more.
+/// Flag in [`Words::asleep`]: the peer has taken a note out of its ring, so that there is space for more.
 pub(crate) const ROOM: u32 = 2;
 
-/// In [`Words::reads`]: yes.
+/// Value of [`Words::reads`]: the side can read the peer's memory.
 pub(crate) const READS: u32 = 1;
-/// In [`Words::reads`]: no.
+/// Value of [`Words::reads`]: the side cannot read the peer's memory.
 pub(crate) const READS_NOT: u32 = 2;
 
 const _: () = assert!(2 * size_of::<Words>() <= WORDS_BYTES);
 
-/// The mapping.
+/// Mapping of the shared memory.
 pub(crate) struct Segment {
     start: NonNull<u8>,
 }
 
-// SAFETY: the memory is only reached through atomics, and copied from and to by the one owner of each end of a ring.
+// SAFETY: the memory is accessed through atomics only, and by copies from the single owner of each end of a ring.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// New memory, and the descriptor by which another process maps it.
+    /// Creates the memory. Returns its descriptor as well, with which another process maps it.
     pub(crate) fn create() -> io::Result<(Self, OwnedFd)> {
         let file = memfd_create("pathweave", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, SEGMENT_BYTES as u64)?;
@@ -88,9 +90,9 @@ impl Segment {
         Ok((Segment::map(&file)?, file))
     }
 
-    /// Memory that another process has made.
+    /// Maps memory that another process has created.
     pub(crate) fn open(file: &OwnedFd) -> io::Result<Self> {
-        // Memory that could shrink would be a SIGBUS.
+        // An access to memory that has shrunk would raise SIGBUS.
         let sealed = fcntl_get_seals(file)?.contains(SealFlags::SHRINK);
         if !sealed || fstat(file)?.st_size != SEGMENT_BYTES as i64 {
             return Err(io::ErrorKind::InvalidData.into());
@@ -100,61 +102,61 @@ impl Segment {
 
     fn map(file: &OwnedFd) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping where the kernel likes; the file cannot become shorter.
+        // SAFETY: a new mapping at an address of the kernel's choice. The file cannot shrink.
         let start = unsafe { mmap(null_mut(), SEGMENT_BYTES, access, MapFlags::SHARED, file.as_fd(), 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Segment { start })
     }
 
-    /// What a side says of itself.
+    /// Returns the state that a side publishes.
     pub(crate) fn words(&self, side: Side) -> &Words {
         let at = if side == Side::Offerer { 0 } else { size_of::<Words>() };
-        // SAFETY: within the first page, aligned as that is a multiple of the alignment; all fields are atomics, for which any
-        // bytes are a value.
+        // SAFETY: the address is within the first page and aligned, as its offset is a multiple of the alignment. All
+        // fields are atomics, for which any bytes are valid.
         unsafe { &*self.start.as_ptr().add(at).cast::<Words>() }
     }
 
     fn ring(&self, to: Side) -> *mut u8 {
         let at = WORDS_BYTES + if to == Side::Offerer { 0 } else { RING_BYTES };
-        // SAFETY: within the mapping.
+        // SAFETY: the offset is within the mapping.
         unsafe { self.start.as_ptr().add(at) }
     }
 
-    /// The word with which a line of a ring begins; positions count on for ever.
+    /// Returns the first word of a ring's line. Positions grow without bound.
     pub(crate) fn line(&self, to: Side, position: u64) -> &AtomicU64 {
         let at = (position % RING_BYTES as u64 / LINE * LINE) as usize;
-        // SAFETY: within the ring, at a line, so aligned; any bytes are a value.
+        // SAFETY: the address is within the ring, and aligned because it is the start of a line. Any bytes are valid.
         unsafe { &*self.ring(to).add(at).cast::<AtomicU64>() }
     }
 
-    /// Copies bytes into a ring, around its end if need be.
+    /// Copies bytes into a ring, with wrap-around.
     #[inline]
     pub(crate) fn put(&self, to: Side, position: u64, bytes: &[u8]) {
         let at = (position % RING_BYTES as u64) as usize;
         assert!(bytes.len() <= RING_BYTES);
         let (first, rest) = bytes.split_at(bytes.len().min(RING_BYTES - at));
-        // SAFETY: both parts lie within the ring. The other process reads them after it has seen their message's first word; one
-        // that does so earlier reads rubbish and harms itself.
+        // SAFETY: both parts are within the ring. The peer reads them after it has seen the message's first word. A
+        // peer that reads earlier gets arbitrary bytes and harms only itself.
         unsafe {
             first.as_ptr().copy_to(self.ring(to).add(at), first.len());
-            // A copy of nothing is a call all the same.
+            // A copy of zero bytes would still cost a call.
             if !rest.is_empty() {
                 rest.as_ptr().copy_to(self.ring(to), rest.len());
             }
         }
     }
 
-    /// Copies bytes out of a ring.
+    /// Copies bytes out of a ring, with wrap-around.
     ///
     /// # Safety
-    /// `len` bytes from `into` on may be written.
+    /// `len` bytes from `into` on must be writable.
     #[inline]
     pub(crate) unsafe fn get(&self, to: Side, position: u64, into: *mut u8, len: usize) {
         let at = (position % RING_BYTES as u64) as usize;
         assert!(len <= RING_BYTES);
         let first = len.min(RING_BYTES - at);
-        // SAFETY: both parts lie within the ring. They change under the copy only if the other process breaks the rules; then they
-        // are any bytes, as they may be anyhow. Where they go the caller vouches for.
+        // SAFETY: both parts are within the ring. They change during the copy only if the peer violates the protocol,
+        // and then are arbitrary bytes, which is possible anyway. The caller guarantees the destination.
         unsafe {
             into.copy_from(self.ring(to).add(at), first);
             if first < len {
@@ -166,7 +168,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nobody refers to it any more. That it fails is no harm but a mapping left.
+        // SAFETY: the memory was mapped by `map`, and no reference to it remains. On failure only the mapping leaks.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), SEGMENT_BYTES) };
     }
 }
@@ -183,7 +185,7 @@ mod tests {
         here.put(Side::Taker, end, b"around the end");
         let get = |to, position| {
             let mut bytes = [0; 14];
-            // SAFETY: the bytes above.
+            // SAFETY: the destination is the array above.
             unsafe { there.get(to, position, bytes.as_mut_ptr(), bytes.len()) };
             bytes
         };

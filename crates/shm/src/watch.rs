@@ -1,4 +1,4 @@
-//! Waiting for several things at once.
+//! Waiting for several descriptors at once.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 
-/// What [`Watch::wait`] calls the one who calls [`Watch::wake`].
+/// Token of [`Watch::wake`], which [`Watch::wait`] does not return.
 const AWAKE: u64 = u64::MAX;
-/// Events of one look.
+/// Largest number of events per call.
 const AT_ONCE: usize = 64;
 
-/// Waits until something can be read from one of several descriptors. Who is closed is no longer waited for.
+/// Waits until one of several descriptors is readable. A closed descriptor is removed automatically.
 #[derive(Debug)]
 pub struct Watch {
     epoll: OwnedFd,
@@ -21,7 +21,7 @@ pub struct Watch {
 
 impl Watch {
     /// # Errors
-    /// The process has no descriptor left.
+    /// If the process has no free descriptor.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -29,17 +29,17 @@ impl Watch {
         Ok(Watch { epoll, waker })
     }
 
-    /// Waits for one more, which is called `token`, below 2^64-1.
+    /// Adds a descriptor with `token`, which must be below 2^64-1.
     ///
     /// # Errors
-    /// The kernel has no memory for it.
+    /// If the kernel has no memory for it.
     pub fn add(&self, one: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, one.as_fd(), epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
     }
 
-    /// Who is no longer waited for, and stays open.
+    /// Removes a descriptor, which stays open.
     pub fn remove(&self, one: impl AsFd) {
-        // It is not there, which is what is wanted.
+        // An error means that it was not in the set.
         let _ = epoll::delete(&self.epoll, one.as_fd());
     }
 
@@ -48,10 +48,10 @@ impl Watch {
         let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
     }
 
-    /// Those that can be read from; none after `timeout`, when woken or interrupted.
+    /// Returns the tokens of readable descriptors. Returns none after `timeout`, or when woken or interrupted.
     ///
     /// # Errors
-    /// The kernel's, which are bugs.
+    /// The errors of the kernel, which indicate bugs.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: timeout.as_secs() as i64,

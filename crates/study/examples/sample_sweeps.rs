@@ -1,5 +1,5 @@
-//! Folders of small sweeps, for tests of their reports in a browser and to look at:
-//! `cargo run -p pathweave-study --example sample_sweeps -- FOLDER`.
+//! Writes folders of small sweeps, for browser tests of their reports and for inspection: `cargo run -p
+//! pathweave-sweep --example sample_sweeps -- FOLDER`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -21,7 +21,7 @@ kind = 'permutation'
 size = '64KB'
 ";
 
-/// Three axes, of which two are numbers.
+/// Grid of three axes, two of them numeric.
 const GRID: &str = "
 seeds = 3
 grid = [
@@ -33,7 +33,7 @@ grid = [
 metric = 'fct_max_ns'
 ";
 
-/// Points of a hypercube, which no two schemes but these share.
+/// Points of a hypercube that each scheme runs.
 const CUBE: &str = "
 seeds = 2
 grid = [{ key = 'scheme', values = ['ecmp', 'rps'] }]
@@ -50,7 +50,8 @@ from = 1
 to = 3
 ";
 
-/// A cell that cannot run, since two hosts have no four pairs; values that are no numbers; a single seed; reports of runs.
+/// Special cases: a cell that cannot run, because two hosts have no four pairs; values that are not numbers; a single
+/// seed; reports of runs.
 const NAMED: &str = "
 list = [
     { name = '<plain>' },

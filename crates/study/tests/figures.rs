@@ -1,6 +1,6 @@
-//! The table of every published figure, in `docs/papers.md` and on the first page of the documents, is what the recorded results
-//! say. To write it anew: `UPDATE_DOCS=1 cargo test -p pathweave-study --test figures`. To record results:
-//! `pathweave paper NAME --figure ID --record papers/NAME/results.json`.
+//! Checks that the table of every published figure, in `docs/papers.md` and on the first page of the documents,
+//! equals the recorded results. `UPDATE_DOCS=1 cargo test -p pathweave-study --test figures` rewrites the documents.
+//! `pathweave paper NAME --figure ID --record papers/NAME/results.json` records results.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use pathweave_study::paper::{
     Catalogue, RowState, claims_table, figures_text, overview_html, overview_text, rows,
 };
 
-/// Figures and tables of the five publications that have a result: not drawings of a design, not parameters of a set-up.
+/// Number of figures and tables in the five publications that show a result. Drawings of a design and tables of
+/// parameters do not count.
 const PUBLISHED: usize = 47;
 
 #[test]
@@ -27,7 +28,7 @@ fn every_published_figure_has_a_state() {
     assert_eq!(names.len(), PUBLISHED, "a figure stands twice");
 }
 
-/// Claims change without a new run: the states in the records are those of the claims as they are.
+/// Claims change without a new run. The states in the records must follow the current claims.
 #[test]
 fn records_are_judged_by_the_claims_as_they_are() {
     let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
@@ -80,7 +81,7 @@ fn the_overview_is_that_of_the_records() {
     assert!(old == page, "docs/papers-overview.html is out of date; UPDATE_DOCS=1 writes it anew");
 }
 
-/// Of a document in `docs/`, what is between the two comments that name a part.
+/// Compares the part of a document in `docs/` between two marker comments with `text`.
 fn check(file: &str, part: &str, text: &str) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
     let document = std::fs::read_to_string(&path).unwrap();

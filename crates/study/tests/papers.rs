@@ -1,4 +1,4 @@
-//! Every paper there is: its files are well-formed, its names lead somewhere, its scenarios resolve.
+//! Checks every paper: its files are well-formed, its names are defined, its scenarios resolve.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,8 @@ fn every_scenario_of_every_paper_resolves_at_its_own_size() {
     every_scenario_resolves(Size::Full);
 }
 
-/// Figures are shared out among threads: the largest take a minute. At its own size a sweep begins, and does not go on:
-/// what differs between its values is a number, and to generate the messages of each would take CI minutes more.
+/// Checks figures in parallel, as the largest take a minute. At full size only the first sweep value is checked: the
+/// others differ in a number only, and generating their messages would take CI minutes.
 fn every_scenario_resolves(size: Size) {
     let catalogue = &Catalogue::embedded();
     let figures_of = |name| catalogue.paper(name).unwrap_or_else(|why| panic!("{why}")).figures;
@@ -42,11 +42,11 @@ fn every_scenario_resolves(size: Size) {
 fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
     let mut paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
     for file in paper.figures.iter_mut().map(|figure| &mut figure.file).filter(|_| size == Size::Full) {
-        // These speak of all values, and are checked where it is shortened.
+        // Claims and published curves refer to all values, and are checked at the quick size.
         (file.claim, file.published) = Default::default();
         file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
-        // A scheme adds nothing that could be wrong, as it runs where it is shortened, unless some panels cannot have it or it
-        // comes with settings.
+        // Other schemes were checked at the quick size. They matter here only if some panels leave them out, or if
+        // they come with settings.
         let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
         let first = file.series[0].name.clone();
         let rows = file.plot.kind == PlotKind::HeatMap;
@@ -82,7 +82,7 @@ fn every_file_of_a_paper_is_used() {
     }
 }
 
-/// A mean completion time never stands alone (UDMP errata E9).
+/// A mean completion time must not appear alone (UDMP errata E9).
 #[test]
 fn incasts_show_fairness_tail_and_queue_beside_the_mean() {
     let paper = Catalogue::embedded().paper("udmp").unwrap();

@@ -1,4 +1,4 @@
-//! Whatever a sweep file holds, the answer is a plan or an error that says something.
+//! Any text as a sweep file must yield a plan or an error with a message.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ to = \"9.0KB\"
 scale = \"log\"
 ";
 
-/// Values of the wrong kind, or out of range, for most fields.
+/// Values with the wrong type or out of range, for most fields.
 const VALUES: [&str; 12] =
     ["", "0", "-1", "1e400", "\"\"", "[]", "{}", "true", "[[1]]", "\"9us\"", "\"x\"", "99999999"];
 
@@ -45,7 +45,7 @@ fn what_is_changed_below_is_good() {
     assert_eq!((plan.cells.len(), plan.runs.len()), (6, 12));
 }
 
-/// Every line left out, and with every wrong value.
+/// Removes every line, and gives every field each wrong value.
 #[test]
 fn a_sweep_with_a_slip() {
     let lines: Vec<&str> = GOOD.lines().collect();

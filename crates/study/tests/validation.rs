@@ -1,4 +1,4 @@
-//! The committed cases, and what is said of cases that are wrong.
+//! Checks of the committed cases, and of the errors for invalid cases.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ fn what_is_embedded_is_what_is_committed() {
 
 const PEERS: &str = "[htsim]\nwhat = \"w\"\nsource = \"s\"\ncommit = \"c\"\nbuilt = \"b\"\n";
 
-/// A folder with one case, whose text `change` has changed.
+/// Reads a folder with one case, whose text `change` has modified.
 fn with_case(change: impl Fn(String) -> String) -> Result<Catalogue, ValidateError> {
     let curve = vec!["5.0"; 101].join(", ");
     let case = format!(
@@ -118,7 +118,7 @@ fn a_case_that_is_wrong_is_named_with_what_is_wrong() {
     );
 }
 
-/// The scheme comes first, so that fields of it that a case or an experiment sets are set.
+/// The scheme is set first, so that a case or an experiment can set fields of it.
 #[test]
 fn a_case_sets_fields_of_its_scheme() {
     let set = |case: String| case.replace("[theirs]", "[set]\n\"scheme.acks.every_packets\" = 4\n[theirs]");

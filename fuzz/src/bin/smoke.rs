@@ -1,7 +1,7 @@
-//! A bounded run of every fuzz target on a stable compiler: each seed, then seeded random mutations of them.
+//! Bounded run of every fuzz target on a stable compiler: each seed, then seeded random mutations of the seeds.
 //!
-//! `smoke [--iterations N] [--seed S] [TARGET]` - the seed is printed, and a failing input is kept in
-//! `artifacts/TARGET` and told.
+//! `smoke [--iterations N] [--seed S] [TARGET]` prints the seed. A failing input is stored in `artifacts/TARGET` and
+//! reported.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
@@ -100,7 +100,7 @@ fn read_seeds(folder: &Path) -> Result<Vec<Vec<u8>>, String> {
         .map(|entry| entry.map(|e| e.path()))
         .collect::<Result<_, _>>()
         .map_err(fail)?;
-    // Sorted, so that a seed number means the same everywhere.
+    // Sorted, so that a seed number has the same meaning on every machine.
     paths.sort();
     if paths.is_empty() {
         return Err(format!("{}: no seeds", folder.display()));

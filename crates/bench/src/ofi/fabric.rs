@@ -1,4 +1,4 @@
-//! Tagged messages over a provider of libfabric, by a program that treats all of them alike.
+//! Tagged messages over a libfabric provider, measured by a program that treats all providers alike.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::tools::{Subject, Tools};
 use crate::transport::place::End;
 use crate::transport::process::{Broken, Running};
 
-/// Beyond the time that it measures, a program gets so long.
+/// Time that a program may take beyond its measurement.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LATENCY_BYTES: usize = 8;
 const MESSAGE_BYTES: usize = 1 << 20;
 const WINDOW: usize = 16;
 
-/// What to measure.
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ask {
     mode: &'static str,
@@ -32,33 +32,33 @@ impl Ask {
     pub(super) const BANDWIDTH: Ask =
         Ask { mode: "bandwidth", bytes: MESSAGE_BYTES, window: WINDOW, seconds: 1, bins: false };
 
-    /// The same for longer.
+    /// Returns the same measurement with another duration.
     pub(super) fn lasting(self, seconds: u32) -> Ask {
         Ask { seconds, ..self }
     }
 
-    /// A stream of these messages, so many under way.
+    /// Returns a stream of messages of this size, with `window` of them in flight.
     pub(super) fn stream(bytes: usize, window: usize, seconds: u32) -> Ask {
         Ask { bytes, window, ..Ask::BANDWIDTH.lasting(seconds) }
     }
 
-    /// Small messages, so that arrivals tell when bytes arrived.
+    /// Returns a stream of small messages, which resolves the arrival of bytes in time.
     pub(super) fn in_bins(seconds: u32) -> Ask {
         Ask { mode: "bandwidth", bytes: 16 << 10, window: 64, seconds, bins: true }
     }
 }
 
-/// Two programs that talk.
+/// Pair of running programs, server and client.
 pub(super) struct Pair {
     server: Running,
     client: Running,
     ask: Ask,
 }
 
-/// What came of it.
+/// Result of a measurement.
 pub(super) struct Measured {
     pub(super) value: Value,
-    /// What the server printed in the end.
+    /// Last output of the server.
     pub(super) arrivals: String,
 }
 
@@ -76,7 +76,7 @@ impl Pair {
         let output = server.child().stdout.as_mut().expect("it is piped");
         BufReader::new(output).read_line(&mut line).map_err(|why| Broken::Failed(why.to_string()))?;
         if line.trim().is_empty() {
-            // It has said why.
+            // The server has printed the reason.
             return Err(server.finish_within(PATIENCE).err().unwrap_or(Broken::Hung(PATIENCE)));
         }
         let more = [line.trim(), ask.mode].map(str::to_owned).into_iter();
@@ -101,7 +101,7 @@ pub(super) fn measure(site: &Site<'_>, tools: &Tools, subject: &Subject, ask: As
     Ok(Pair::start(site, tools, subject, ask)?.finish()?.value)
 }
 
-/// The figures of one provider in one place, in turns with those of others.
+/// Figures of one provider at one site, measured in turns with other providers.
 pub(super) struct Series {
     pub(super) subject: Subject,
     latencies: Vec<Value>,
@@ -114,7 +114,7 @@ impl Series {
         Series { subject, latencies: Vec::new(), streams: Vec::new(), broken: Vec::new() }
     }
 
-    /// One turn. What broke once is left alone from then on.
+    /// Measures once. A provider that has failed once is skipped from then on.
     pub(super) fn turn(&mut self, site: &Site<'_>, tools: &Tools, ask: Ask) {
         if !self.broken.is_empty() {
             return;
@@ -126,12 +126,12 @@ impl Series {
         }
     }
 
-    /// Median of the typical times, half a round trip.
+    /// Returns the median of the typical times, which are half a round trip.
     pub(super) fn latency_us(&self) -> Option<f64> {
         median(self.latencies.iter().filter_map(|value| value["typical_us"].as_f64()))
     }
 
-    /// Median rate.
+    /// Returns the median rate.
     pub(super) fn mb_per_second(&self) -> Option<f64> {
         median(self.streams.iter().filter_map(rate))
     }
@@ -167,7 +167,7 @@ impl Series {
     }
 }
 
-/// Megabytes a second of a stream.
+/// Returns the megabytes per second of a stream.
 pub(super) fn rate(value: &Value) -> Option<f64> {
     Some(value["bytes"].as_f64()? / 1e6 / value["seconds"].as_f64()?)
 }
@@ -177,7 +177,7 @@ fn cpu(value: &Value, part: &str) -> Option<f64> {
     Some(value[part].as_f64()? * 1e9 / bytes)
 }
 
-/// The middle one; of two in the middle the larger.
+/// Returns the median. With an even count, the larger of the two middle values.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut all: Vec<f64> = values.collect();
     all.sort_by(f64::total_cmp);

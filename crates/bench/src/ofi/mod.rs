@@ -1,4 +1,4 @@
-//! The libfabric provider beside libfabric's own: tagged messages, MPI, several paths, cuts and losses.
+//! Benchmark of our libfabric provider beside libfabric's own: tagged messages, MPI, several paths, cuts and losses.
 
 mod fabric;
 mod mpi;
@@ -17,18 +17,19 @@ use fabric::{Ask, Series};
 use site::Site;
 use tools::{Subject, Tools};
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "ofi";
 
-/// What can be measured by itself.
+/// Subparts that can be measured alone.
 pub(crate) const PARTS: [&str; 6] = ["loopback", "namespaces", "mpi", "unequal", "cuts", "loss"];
 
-/// Turns of all providers.
+/// Number of turns of all providers.
 const TURNS: usize = 3;
 const MTU_BYTES: u32 = 9_000;
 const SCENARIO: &str = "scenarios/unequal-spines.toml";
 
-/// Bars of the project: over `tcp`'s latency; of `tcp`'s rate; of the sum of unequal spines; after a cut; over rxd's rate.
+/// Floors of the project: latency over that of `tcp`; rate over that of `tcp`; share of the sum of unequal spines;
+/// recovery after a cut; rate over that of rxd.
 const LATENCY_RATIO: f64 = 1.3;
 const RATE_RATIO: f64 = 1.0;
 const RATE_RATIO_ENCRYPTED: f64 = 0.7;
@@ -47,7 +48,8 @@ struct Report {
     notes: Vec<String>,
 }
 
-/// Measures and prints, only these [parts](PARTS) if there are any. True if all floors are met.
+/// Measures and prints. `parts` restricts it to some [parts](PARTS), if not empty. Returns true if all floors are
+/// met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run(parts: &[String]) -> (Value, bool) {
     println!(
@@ -120,7 +122,7 @@ impl Report {
         let latency = |subject| of(subject).and_then(Series::latency_us);
         let rate = |subject| of(subject).and_then(Series::mb_per_second);
         let mut floor = |what: &str, measured: Option<f64>, at_most: f64| {
-            // Without a figure it is not met, unless there is nothing to compare with.
+            // A missing figure misses the floor, unless there is nothing to compare with.
             self.floors.push(Floor {
                 what: format!("{name}: {what}"),
                 measured: measured.unwrap_or(f64::INFINITY),
@@ -166,7 +168,7 @@ impl Report {
         };
         let shares: Vec<Option<f64>> = ours(&self.unequal, "share_of_sum", Subject::ENCRYPT);
         if !shares.is_empty() {
-            // One without a figure is the worst.
+            // A missing figure counts as the worst.
             let least = shares.into_iter().try_fold(f64::INFINITY, |least, share| Some(least.min(share?)));
             let what = "unequal spines: their sum over ours, worst of all sizes";
             floor(what, least.map(|share| 1.0 / share), 1.0 / SHARE_OF_SUM);

@@ -1,4 +1,4 @@
-//! MPI over the provider, over libfabric's `tcp`, and over what the MPI has itself.
+//! MPI over our provider, over libfabric's `tcp`, and over the MPI's own transport.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,30 +9,30 @@ use serde_json::{Value, json};
 use super::tools::{Subject, Tools};
 use crate::transport::process::{Broken, Running};
 
-/// Ranks of a job.
+/// Numbers of ranks in a job.
 const RANKS: [u32; 2] = [2, 4];
-/// Turns of all; the best of each counts, since other work can only slow a run down.
+/// Number of turns. The best of each counts, as other work can only slow a run down.
 const TURNS: usize = 2;
-/// A job gets so long before it is ended; then it hung.
+/// Time after which a job counts as hung and is killed.
 const PATIENCE_SECONDS: u64 = 90;
-/// What `timeout` says then.
+/// Status with which `timeout` ends then.
 const OVERTIME: &str = "exit status: 124";
-/// Bytes of a sum over all ranks; over paths of 260 Mb/s fewer.
+/// Bytes of a sum over all ranks. Over paths of 260 Mb/s there are fewer.
 const SUM_BYTES: u32 = 64 << 20;
 const SUM_BYTES_OF_LAB: u32 = 8 << 20;
 
-/// Whose launcher and library.
+/// MPI implementation, with its launcher and library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     OpenMpi,
     Mpich,
 }
 
-/// What carries the messages.
+/// Carrier of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Provider(Subject),
-    /// Open MPI's own TCP.
+    /// Open MPI's own TCP transport.
     Own,
 }
 
@@ -53,7 +53,7 @@ impl Carrier {
     }
 }
 
-/// An MPI, with the program of ranks compiled for it.
+/// MPI implementation, with the rank program compiled for it.
 struct Mpi {
     kind: Kind,
     name: &'static str,
@@ -62,7 +62,7 @@ struct Mpi {
 }
 
 impl Mpi {
-    /// Those there are; what is missing goes into the notes.
+    /// Returns the MPI implementations found. Missing ones are added to the notes.
     fn find(tools: &Tools, notes: &mut Vec<String>) -> Vec<Mpi> {
         let known = [
             (Kind::OpenMpi, "Open MPI", "PATHWEAVE_OPENMPI", "openmpi"),
@@ -88,7 +88,7 @@ impl Mpi {
         found
     }
 
-    /// Words that start ranks over this carrier.
+    /// Returns the command that starts ranks over this carrier.
     fn words(&self, carrier: Carrier, ranks: u32) -> Vec<String> {
         let mut words = vec![self.launcher.to_string_lossy().into_owned(), "-n".into(), ranks.to_string()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
@@ -123,7 +123,7 @@ impl Mpi {
             }
             Kind::Mpich => {
                 add("MPIR_CVAR_CH4_NETMOD", "ofi");
-                // Ranks of one host use the network, too.
+                // Ranks on one host must use the network, too.
                 add("MPIR_CVAR_NOLOCAL", "1");
             }
         }
@@ -133,7 +133,7 @@ impl Mpi {
         all
     }
 
-    /// One job. `before` are the words that bring it to where it runs.
+    /// Runs one job. `before` is the prefix of the command that runs it in its place.
     fn run(&self, before: &[String], job: &Job, variables: Vec<(String, String)>) -> Result<Value, Broken> {
         let mut command = Command::new("timeout");
         command.args(["-k", "10", &PATIENCE_SECONDS.to_string()]).args(before);
@@ -159,7 +159,7 @@ impl Mpi {
     }
 }
 
-/// What is run.
+/// Parameters of a job.
 struct Job {
     carrier: Carrier,
     ranks: u32,
@@ -177,7 +177,7 @@ fn speaks_libfabric(program: &Path) -> bool {
     })
 }
 
-/// On loopback, ranks of one host without shared memory.
+/// Runs on loopback, with ranks on one host and without shared memory.
 pub(super) fn on_loopback(tools: &Tools, notes: &mut Vec<String>) -> Vec<Value> {
     let mut rows = Vec::new();
     for mpi in Mpi::find(tools, notes) {
@@ -193,7 +193,7 @@ pub(super) fn on_loopback(tools: &Tools, notes: &mut Vec<String>) -> Vec<Value> 
     rows
 }
 
-/// In a lab with four unequal spines, a rank a host.
+/// Runs in a lab with four unequal spines, with one rank per host.
 pub(super) fn over_spines(tools: &Tools, scenario: &Path, notes: &mut Vec<String>) -> Vec<Value> {
     let program = std::env::current_exe().unwrap_or_default().with_file_name("pathweave");
     if !program.exists() {

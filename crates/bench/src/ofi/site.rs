@@ -1,4 +1,4 @@
-//! Where the two ends are: on loopback, in two namespaces, or in two hosts of a lab.
+//! Location of the two ends: on loopback, in two namespaces, or on two hosts of a lab.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use crate::transport::place::{End, Place};
 use crate::transport::process::Running;
 
 pub(super) enum Site<'a> {
-    /// Both here or in two namespaces, whose link has an MTU then.
+    /// Both ends on loopback, or in two namespaces whose link has this MTU.
     Place(&'a Place, Option<u32>),
     Lab(&'a Net),
 }
@@ -20,7 +20,8 @@ impl Site<'_> {
         }
     }
 
-    /// What the provider must know of the network at an end: `/sys` shows the devices of this program's.
+    /// Returns the variables that describe the network of an end to the provider, which cannot read it from `/sys`.
+    /// That shows the devices of this program's namespace.
     pub(super) fn variables(&self, end: End) -> Vec<(&'static str, String)> {
         match self {
             Site::Place(_, mtu_bytes) => {
@@ -28,7 +29,7 @@ impl Site<'_> {
                 [("PATHWEAVE_ADDRESS", self.address(end))].into_iter().chain(mtu).collect()
             }
             Site::Lab(net) => {
-                // Hosts of a lab have their address on loopback, too, which is not what goes to the network.
+                // Hosts of a lab also have their address on loopback, which is not the interface to the network.
                 let port = &net.lab.plan().node(net.host(end)).ports[0];
                 vec![
                     ("PATHWEAVE_IFACE", port.device.clone()),
@@ -39,7 +40,7 @@ impl Site<'_> {
         }
     }
 
-    /// A program that will run at an end, its output piped.
+    /// Returns a command that will run at an end, with its output piped.
     pub(super) fn command(&self, end: End, program: &str) -> Command {
         match self {
             Site::Place(place, _) => place.command(end, program),

@@ -1,4 +1,4 @@
-//! Providers over several paths of a lab: what unequal ones carry together, cuts, and losses.
+//! Providers over several paths of a lab: total rate of unequal paths, cuts, and losses.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,29 +14,29 @@ use crate::transport::process::Broken;
 /// Rates of the spines, a thousand times those of the lab.
 const GBPS: [u64; 4] = [100, 100, 50, 10];
 const SECONDS: u32 = 3;
-/// Of a stream that is cut, and when, from its start.
+/// Duration of a stream with a cut, and time of the cut from its start.
 const CUT_SECONDS: u32 = 5;
 const CUT_AFTER: Duration = Duration::from_millis(2_500);
-/// Which spines are cut.
+/// Spines that are cut.
 const CUTS: [&[usize]; 2] = [&[0], &[0, 2]];
 const BIN: Duration = Duration::from_millis(10);
-/// A rate is that of so many bins, as of the datapath alone.
+/// Number of bins over which a rate is averaged, as for the datapath alone.
 const WINDOW_BINS: usize = 5;
 const SHARE_OF_REST: f64 = 0.9;
-/// It is there to stay, and no burst of what was waiting, if so many bins from then on have so much of it.
+/// Number of bins for which the recovered rate must last, and its share. This excludes a burst of queued packets.
 const AFTERWARDS_BINS: usize = 50;
 const SHARE_AFTERWARDS: f64 = 0.8;
 const LOSS: f64 = 0.01;
 
-/// Sizes of messages that ours is measured with, and how many are under way; the others have the first of each.
+/// Message sizes and windows with which ours is measured. The other providers use the first of each.
 const SIZES: [usize; 4] = [1 << 20, 16 << 10, 32 << 10, 128 << 10];
 const WINDOWS: [usize; 2] = [16, 64];
 
-/// What the subjects carry over unequal spines.
+/// Measures the rate of the subjects over unequal spines.
 #[allow(clippy::print_stdout)]
 pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, String> {
     let net = Net::make(&GBPS)?;
-    // Of their rates with headers, as bars name it.
+    // Sum of the rates with headers, as floors define it.
     let sum_mbps: f64 = GBPS.iter().map(|gbps| *gbps as f64).sum();
     let mut rows = Vec::new();
     for (bytes, window) in SIZES.iter().flat_map(|bytes| WINDOWS.map(|window| (*bytes, window))) {
@@ -62,7 +62,7 @@ pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>,
     Ok(rows)
 }
 
-/// Bytes that arrived, in bins.
+/// Bytes that arrived, in bins of time.
 struct Arrivals {
     first: Duration,
     bytes: Vec<u64>,
@@ -75,18 +75,18 @@ impl Arrivals {
         Some(Arrivals { first, bytes: numbers.collect::<Result<_, _>>().ok()? })
     }
 
-    /// Mean rate of some bins, bits a second; those after the last are empty.
+    /// Returns the mean rate of some bins in bits per second. Bins after the last are empty.
     fn bps(&self, from: usize, bins: usize) -> f64 {
         let bytes: u64 = self.bytes.iter().skip(from).take(bins).sum();
         bytes as f64 * 8.0 / (BIN.as_secs_f64() * bins as f64)
     }
 
-    /// The bin in which a time since 1970 is.
+    /// Returns the bin of a time since 1970.
     fn bin(&self, at: Duration) -> usize {
         (at.saturating_sub(self.first).as_nanos() / BIN.as_nanos()) as usize
     }
 
-    /// Milliseconds from a bin until a window has 90 % of a rate, and keeps it.
+    /// Returns the milliseconds from a bin until a window has 90 % of a rate and keeps it.
     fn recovery_ms(&self, from: usize, whole_bps: f64) -> Option<f64> {
         let has = |at: usize, bins: usize, share: f64| self.bps(at, bins) >= share * whole_bps;
         let mut starts = from..self.bytes.len().saturating_sub(AFTERWARDS_BINS);
@@ -96,7 +96,7 @@ impl Arrivals {
     }
 }
 
-/// One and two of four spines cut while messages go; routes stay as they are.
+/// Cuts one and two of four spines during a stream. Routes stay as they are.
 #[allow(clippy::print_stdout)]
 pub(super) fn cuts(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, String> {
     let mut rows = Vec::new();
@@ -167,7 +167,7 @@ fn told(arrivals: &Arrivals, at: usize, left_bps: f64) -> Value {
     })
 }
 
-/// One path that loses a hundredth of all packets, each way.
+/// Measures over one path that loses 1 % of all packets in each direction.
 #[allow(clippy::print_stdout)]
 pub(super) fn loss(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, String> {
     let net = Net::make(&[1_000])?;
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn arrivals_tell_when_a_cut_is_over() {
         let mut text = "1000000000".to_owned();
-        // 8 Mb/s, a hole of three bins, a burst, another hole, 4 Mb/s.
+        // 8 Mb/s, a gap of three bins, a burst, another gap, 4 Mb/s.
         let bins = [[10_000; 20].as_slice(), &[0; 3], &[60_000], &[0; 25], &[5_000; 60]].concat();
         bins.iter().for_each(|bytes| text += &format!(" {bytes}"));
         let arrivals = Arrivals::parse(&(text + "\n")).unwrap();

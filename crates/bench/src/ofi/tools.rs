@@ -1,4 +1,4 @@
-//! What is measured, and the programs that measure it, compiled where libfabric's headers are.
+//! Measured providers, and the programs that measure them, compiled if libfabric's headers are present.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::transport::write_key;
 const FABRIC: &str = include_str!("programs/fabric.c");
 const RANKS: &str = include_str!("programs/ranks.c");
 
-/// A provider, and ours with and without protection.
+/// Provider to be measured. Ours is measured with and without protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) name: &'static str,
@@ -29,7 +29,7 @@ impl Subject {
     pub(super) const ALL: [Subject; 5] =
         [Subject::INSECURE, Subject::ENCRYPT, Subject::TCP, Subject::TCP_RXM, Subject::UDP_RXD];
 
-    /// Variables with which a program takes it; `network` are those of the place.
+    /// Returns the variables that select the provider in a program. `network` are those of the site.
     pub(super) fn variables(
         &self,
         tools: &Tools,
@@ -43,7 +43,7 @@ impl Subject {
             ("FI_PROVIDER_PATH", path(&tools.provider)),
             ("PATHWEAVE_PROTECTION", protection.to_owned()),
             ("PATHWEAVE_KEY_FILE", path(&tools.key)),
-            // Networks are measured.
+            // The benchmark measures networks, so shared memory is off.
             ("PATHWEAVE_SHARED_MEMORY", "off".to_owned()),
         ];
         all.extend(own.map(|(name, value)| (name.to_owned(), value)));
@@ -51,18 +51,18 @@ impl Subject {
     }
 }
 
-/// Where the programs and the provider are. Gone with this value.
+/// Folder with the programs and the provider. It is removed on drop.
 pub(super) struct Tools {
     folder: PathBuf,
     pub(super) fabric: PathBuf,
-    /// The folder with the provider's library.
+    /// Folder with the provider's library.
     pub(super) provider: PathBuf,
     key: PathBuf,
 }
 
 impl Tools {
     /// # Errors
-    /// What is missing, and how it is had.
+    /// The missing prerequisite, with the way to get it.
     pub(super) fn make() -> Result<Tools, String> {
         let here = std::env::current_exe().map_err(|why| why.to_string())?;
         let built = here.with_file_name("libpathweave_fi.so");
@@ -84,10 +84,10 @@ impl Tools {
         Ok(tools)
     }
 
-    /// The program of ranks, by an MPI's compiler.
+    /// Compiles the rank program with an MPI's compiler.
     ///
     /// # Errors
-    /// There is none, or it fails.
+    /// If there is no such compiler, or it fails.
     pub(super) fn ranks(&self, compiler: &str, name: &str) -> Result<PathBuf, String> {
         let program = self.folder.join(format!("ranks-{name}"));
         self.compile(compiler, RANKS, &program, &[])?;

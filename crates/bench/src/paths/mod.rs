@@ -1,5 +1,5 @@
-//! The datapath over several paths, in a lab of this machine: whether it takes what unequal ones have together, and how
-//! soon it has left one that is cut.
+//! Benchmark of the datapath over several paths, in a lab on this machine: the share of the total rate of unequal
+//! paths, and the time to leave a path that is cut.
 
 mod net;
 mod stream;
@@ -13,33 +13,34 @@ use crate::transport::Floor;
 pub(crate) use net::Net;
 use stream::Stream;
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "paths";
 
-/// Schemes over all paths. The bars are of the first, which is what a device has by default.
+/// Schemes that use all paths. The floors apply to the first, which is a device's default.
 const SPRAYED: [&str; 2] = ["weave", "udmp"];
-/// Source ports, so many that hardly ever all of them miss one of four paths, and seldom one of eight.
+/// Number of source ports. With so many, they almost always cover all of four paths, and mostly all of eight.
 const PORTS: u16 = 32;
-/// Rates of unequal paths, as the file has them; the lab is a thousand times slower. What UDMP allows hosts for was chosen
-/// on the first, so the others say more.
+/// Rates of unequal paths in the lab's file. The lab is a thousand times slower. Parameters of UDMP were chosen with
+/// the first set, so the other sets say more.
 const UNEQUAL_GBPS: [&[u64]; 4] =
     [&[100, 100, 50, 10], &[200, 200, 100, 20], &[60, 60, 30, 6], &[100, 80, 60, 40, 30, 20, 10, 5]];
 const EQUAL_GBPS: [u64; 4] = [100; 4];
-/// Slow start, caches, the scheduler: not measured.
+/// Time that is not measured: slow start, cold caches, scheduling.
 const WARM_UP: Duration = Duration::from_millis(700);
 const MEASURED: Duration = Duration::from_secs(2);
-/// After a cut, and after it was mended.
+/// Time observed after a cut, and after its repair.
 const WATCHED: Duration = Duration::from_millis(800);
-/// A rate is that of so long.
+/// Window over which a rate is averaged.
 const WINDOW: Duration = Duration::from_millis(50);
 const CUTS: usize = 3;
 
-/// Bars of the project: of the sum of rates at least, and after a cut so many milliseconds until so much of what is left.
+/// Floors of the project: share of the sum of rates, and milliseconds after a cut until a share of the remaining rate
+/// is reached.
 const SHARE_OF_SUM: f64 = 0.9;
 const SHARE_OF_REST: f64 = 0.9;
 const RECOVERY_MS: f64 = 50.0;
 
-/// Measures and prints. True if all floors are met.
+/// Measures and prints. Returns true if all floors are met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     println!("{NAME}  the datapath over several paths, in a lab of network namespaces");
@@ -78,7 +79,7 @@ impl Report {
     }
 }
 
-/// What unequal paths have together, by the schemes over all of them and by one path of ECMP.
+/// Measures the total rate of unequal paths, with the schemes that use all of them and with one path of ECMP.
 fn unequal(report: &mut Report) -> Result<(), String> {
     UNEQUAL_GBPS.iter().try_for_each(|gbps| unequal_paths(report, gbps))
 }
@@ -114,7 +115,7 @@ fn unequal_paths(report: &mut Report, gbps: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// One of four equal paths is cut and mended, several times, each time another.
+/// Cuts and repairs one of four equal paths, several times, each time another one.
 #[allow(clippy::print_stdout)]
 fn cut(report: &mut Report, scheme: &str) -> Result<(), String> {
     let mut net = Net::make(&EQUAL_GBPS)?;
@@ -160,7 +161,7 @@ fn cut(report: &mut Report, scheme: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// How long after `since` the goodput of a window reached `least` bits a second.
+/// Returns the time after `since` at which a window's goodput reaches `least` bits per second.
 fn recovery(stream: &Stream, since: Instant, within: Duration, least: f64) -> Option<Duration> {
     let steps = (within - WINDOW).as_millis() as u32;
     let at = (0..=steps).map(|ms| Duration::from_millis(ms.into()));
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!((topology.hosts(), topology.switches().len(), topology.links().len()), (2, 6, 10));
         let spines: u64 = topology.links()[2..].iter().map(|link| link.rate.as_bps()).sum();
         assert_eq!(spines, 2 * 260_000_000_000);
-        // 1,344 bytes of payload in 1,470 of the link.
+        // A packet has 1,344 bytes of payload and takes 1,470 on the link.
         assert_eq!(payload_rate(Rate::from_mbps(147)).round(), 134_400_000.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A lab of two hosts with some paths between them.
+//! Lab of two hosts with several paths between them.
 
 use pathweave_lab::{Lab, LabName, LinkState, Plan, RateScale, Settings};
 use pathweave_topo::{NodeId, parse_topology_file};
@@ -8,10 +8,10 @@ use super::stream::{MTU_BYTES, Stream, payload_rate};
 
 const HOST_GBPS: u64 = 1_000;
 const SCALE: f64 = 1e-3;
-/// Queue in front of each path: 12 ms of the fastest, 120 ms of the slowest.
+/// Queue in front of each path, in bytes: 12 ms of the fastest, 120 ms of the slowest.
 const QUEUE_BYTES: u64 = 150_000;
 
-/// Two hosts with some paths between them. The lab goes with it.
+/// Two hosts with several paths between them. The lab is removed on drop.
 pub(crate) struct Net {
     pub(crate) lab: Lab,
     pub(crate) hosts: [NodeId; 2],
@@ -32,12 +32,12 @@ impl Net {
         Ok(Net { hosts, lab, rates: gbps.iter().map(|gbps| scale.apply(Rate::from_gbps(*gbps))).collect() })
     }
 
-    /// The rate of the hosts' own links.
+    /// Returns the rate of the hosts' own links.
     pub(crate) fn line_rate() -> Rate {
         Rate::from_bps((Rate::from_gbps(HOST_GBPS).as_bps() as f64 * SCALE) as u64)
     }
 
-    /// MTU of all links.
+    /// Returns the MTU of all links.
     pub(crate) fn mtu_bytes() -> u32 {
         MTU_BYTES
     }
@@ -46,17 +46,17 @@ impl Net {
         Stream::open(&self.lab, self.hosts, scheme, ports, Net::line_rate())
     }
 
-    /// What the first `paths` of them can carry of payload together.
+    /// Returns the payload rate of the first `paths` paths together.
     pub(crate) fn payload_rate(&self, paths: usize) -> f64 {
         self.payload_rate_of(0..paths)
     }
 
-    /// What these of them can carry of payload together.
+    /// Returns the payload rate of the given paths together.
     pub(crate) fn payload_rate_of(&self, paths: impl IntoIterator<Item = usize>) -> f64 {
         paths.into_iter().map(|path| payload_rate(self.rates[path])).sum()
     }
 
-    /// Cuts or mends a path; routes stay as they are.
+    /// Cuts or repairs a path. Routes stay as they are.
     pub(crate) fn set(&mut self, spine: usize, state: LinkState) -> Result<(), String> {
         let text = |why: &dyn std::fmt::Display| why.to_string();
         let link = self.lab.link(&format!("leaf0-spine{spine}")).map_err(|why| text(&why))?;
@@ -66,7 +66,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // What is left of it `pathweave lab list` shows.
+        // `pathweave lab list` shows what could not be removed.
         let _ = Lab::remove(self.lab.plan().lab());
     }
 }

@@ -1,4 +1,4 @@
-//! A stream of WRITEs between two hosts of a lab, and when its bytes were acknowledged.
+//! Stream of WRITEs between two hosts of a lab, with the times at which its bytes were acknowledged.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -13,27 +13,27 @@ use pathweave_units::Rate;
 
 /// MTU of the lab's links.
 pub(super) const MTU_BYTES: u32 = 1_500;
-/// Small, so that bytes are counted soon after they have arrived.
+/// Size of a message in bytes. It is small, so that bytes are counted soon after they have arrived.
 const MESSAGE_BYTES: usize = 16_384;
-/// Messages under way: more than any queue holds.
+/// Messages in flight, more than any queue holds.
 const DEPTH: u64 = 128;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes a full packet of a WRITE takes on a link besides its payload: preamble, Ethernet, IP, UDP, BTH, RETH, extension,
+/// Bytes of a full WRITE packet on a link besides its payload: preamble, Ethernet, IP, UDP, BTH, RETH, extension,
 /// CRC.
 const AROUND_BYTES: f64 = 38.0 + 28.0 + 12.0 + 16.0 + 28.0 + 4.0;
 
-/// Both ends of a connection, in two hosts.
+/// Both ends of a connection, on two hosts.
 pub(super) struct Stream {
     near: Connection,
     source: Region,
-    /// As many places as messages are under way: one that goes where another does waits for it.
+    /// Remote memory with a slot per message in flight, as a WRITE to the destination of an earlier one waits for it.
     target: Remote,
     posted: u64,
     done: u64,
     begun: Instant,
-    /// When so many bytes were done.
+    /// Number of completed bytes over time.
     log: Vec<(Instant, u64)>,
-    // What the far end is, until the end.
+    // Keeps the far end alive.
     _far: (Connection, Registration, Device),
 }
 
@@ -48,7 +48,7 @@ impl Stream {
     ) -> Result<Stream, String> {
         let device = |host: NodeId| {
             let mut config = DeviceConfig::new(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
-            // Namespaces of the benchmark's own: nobody else can send to them.
+            // The namespaces belong to the benchmark, so no one else can send to them.
             (config.protection, config.unprotected) = (Protection::Insecure, Unprotected::Anywhere);
             config.fit_link(MTU_BYTES as usize).map_err(|why| why.to_string())?;
             (config.paths, config.line_rate, config.scheme) = (paths, line_rate, scheme.into());
@@ -78,7 +78,7 @@ impl Stream {
         })
     }
 
-    /// Sends for a while. An error is what the application would see.
+    /// Sends for a while. Returns the error that the application would get.
     pub(super) fn run(&mut self, time: Duration) -> Result<(), String> {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -101,7 +101,7 @@ impl Stream {
         self.begun
     }
 
-    /// Bytes done between two instants.
+    /// Returns the bytes completed between two times.
     pub(super) fn bytes(&self, from: Instant, to: Instant) -> u64 {
         self.bytes_at(to) - self.bytes_at(from)
     }
@@ -111,13 +111,13 @@ impl Stream {
         after.checked_sub(1).map_or(0, |index| self.log[index].1)
     }
 
-    /// Mean rate of payload between two instants, bits a second.
+    /// Returns the mean payload rate between two times, in bits per second.
     pub(super) fn goodput(&self, from: Instant, to: Instant) -> f64 {
         self.bytes(from, to) as f64 * 8.0 / (to - from).as_secs_f64().max(1e-9)
     }
 }
 
-/// What a link of this rate can carry of payload, bits a second.
+/// Returns the payload that a link of this rate carries, in bits per second.
 pub(super) fn payload_rate(link: Rate) -> f64 {
     let mut config = DeviceConfig::loopback();
     let payload = config.fit_link(MTU_BYTES as usize).map_or(0.0, |()| f64::from(config.mtu_payload));

@@ -1,26 +1,26 @@
-//! What is measured, and how it is told.
+//! Figures of a measurement, and their output.
 
 use serde_json::{Value, json};
 
-/// A stream of bytes.
+/// Figures of a stream of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bandwidth {
     pub(crate) bytes_per_second: f64,
-    /// Kernel and program together. `None`: the program does not tell the ends apart, or not at all.
+    /// CPU time of kernel and program together. `None` if the program does not report it per end.
     pub(crate) client_cpu_ns_per_byte: Option<f64>,
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
-    /// Of that what was spent outside the kernel, where it is known.
+    /// The part of the CPU time spent outside the kernel, if known.
     pub(crate) client_user_ns_per_byte: Option<f64>,
     pub(crate) server_user_ns_per_byte: Option<f64>,
 }
 
 impl Bandwidth {
-    /// CPU time of both ends for each byte.
+    /// Returns the CPU time of both ends per byte.
     pub(crate) fn cpu_ns_per_byte(&self) -> Option<f64> {
         Some(self.client_cpu_ns_per_byte? + self.server_cpu_ns_per_byte?)
     }
 
-    /// The part of it outside the kernel.
+    /// Returns the part of it outside the kernel.
     pub(crate) fn user_ns_per_byte(&self) -> Option<f64> {
         Some(self.client_user_ns_per_byte? + self.server_user_ns_per_byte?)
     }
@@ -72,12 +72,12 @@ impl Latency {
     }
 }
 
-/// A bar of the project's, and what was measured.
+/// Floor of the project beside the measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Floor {
     pub(crate) what: String,
     pub(crate) measured: f64,
-    /// What it may be at most.
+    /// Largest allowed value.
     pub(crate) at_most: f64,
 }
 

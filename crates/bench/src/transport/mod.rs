@@ -1,4 +1,4 @@
-//! The transport on real sockets, beside what others achieve in the same place and at the same time.
+//! Benchmark of the transport on real sockets, beside other programs at the same place and time.
 
 mod figures;
 pub(crate) mod ours;
@@ -19,24 +19,24 @@ use place::{Packets, Place};
 
 pub(crate) use udp::run as udp;
 
-/// As it is called on the command line and in the report.
+/// Name on the command line and in the report.
 pub(crate) const NAME: &str = "transport";
 
 const SIZE_BYTES: u64 = 1 << 20;
 const MTUS_BYTES: [u32; 2] = [1_500, 9_000];
-/// Of one measurement.
+/// Duration of one measurement in seconds.
 const SECONDS: f64 = 0.8;
-/// No further peer is begun after so long.
+/// Time after which no further peer is started.
 const PEERS_UNTIL: Duration = Duration::from_secs(75);
 const OPS: [&str; 2] = ["write", "send"];
 
-/// Bars of the project.
+/// Floors of the project.
 const NS_PER_BYTE: f64 = 0.4;
 const NS_PER_BYTE_ENCRYPTED: f64 = 0.8;
 const LATENCY_RATIO: f64 = 1.3;
 const RXD_RATIO: f64 = 10.0;
 
-/// What has been measured so far.
+/// Results so far.
 struct Report {
     place: Place,
     begun: Instant,
@@ -47,7 +47,7 @@ struct Report {
     notes: Vec<String>,
 }
 
-/// A measured stream.
+/// Measured stream.
 struct Stream {
     name: String,
     mtu_bytes: u32,
@@ -55,19 +55,19 @@ struct Stream {
     figures: Bandwidth,
 }
 
-/// One of ours beside one of others, unprotected, same MTU and packets.
+/// Ratio of one of our streams to a peer's, unprotected, with the same MTU and packets.
 struct Ratio {
     ours: String,
     peer: String,
     mtu_bytes: u32,
     packets: Packets,
-    /// Above 1: ours is faster.
+    /// Ratio of rates. Above 1 ours is faster.
     rate: f64,
-    /// CPU time of both ends for each byte; below 1: ours takes less.
+    /// Ratio of the CPU times of both ends per byte. Below 1 ours takes less.
     cpu_time: Option<f64>,
 }
 
-/// Measures everything and prints it. True if all floors are met.
+/// Measures everything and prints it. Returns true if all floors are met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     let (place, why) = Place::make();
@@ -112,7 +112,7 @@ impl Report {
         self.notes.push(note);
     }
 
-    /// For each kind of packets the link of this MTU can carry.
+    /// Measures once for each kind of packets that the link can carry with this MTU.
     fn each(&mut self, mtu_bytes: u32, mut measure: impl FnMut(&mut Report, Packets)) {
         for &packets in self.place.packets() {
             match self.place.set(mtu_bytes, packets) {
@@ -167,7 +167,7 @@ impl Report {
     fn udp(&mut self) {
         for mtu_bytes in MTUS_BYTES {
             self.each(mtu_bytes, |report, packets| {
-                // IPv4 and UDP headers.
+                // 28 bytes are the IPv4 and UDP headers.
                 let result = peers::udp_stream(&report.place, mtu_bytes - 28, SECONDS);
                 report.stream("plain UDP with GSO", mtu_bytes, packets, result);
             });
@@ -181,7 +181,7 @@ impl Report {
         }
     }
 
-    /// Whether there is time and a program for more.
+    /// Returns true if there is time for another program and it is installed.
     fn may(&mut self, program: &str) -> bool {
         if !process::is_installed(program) {
             self.note(format!("{program} is not installed: nothing to compare with"));
@@ -221,7 +221,7 @@ impl Report {
             };
             for mtu_bytes in MTUS_BYTES {
                 self.each(mtu_bytes, |report, packets| {
-                    // It sends packet by packet, so that super-packets are nothing to it.
+                    // It sends packet by packet, so super-packets make no difference.
                     let same = fabric.provider == Fabric::UDP_RXD.provider && packets == Packets::Real;
                     if same || report.begun.elapsed() > PEERS_UNTIL {
                         return;
@@ -241,7 +241,7 @@ impl Report {
         }
     }
 
-    /// A stream's figures.
+    /// Returns the figures of a stream.
     fn find(&self, name: &str, mtu_bytes: u32, packets: Packets) -> Option<Bandwidth> {
         let same = |stream: &&Stream| {
             stream.name == name && stream.mtu_bytes == mtu_bytes && stream.packets == packets
@@ -249,7 +249,7 @@ impl Report {
         self.streams.iter().find(same).map(|stream| stream.figures)
     }
 
-    /// Ours beside each of the others.
+    /// Compares our streams with each peer's.
     fn compare(&mut self) {
         let ours = |stream: &&Stream| OPS.map(|op| name(op, Protection::Off)).contains(&stream.name);
         let is_peer =
@@ -283,7 +283,7 @@ impl Report {
         self.ratios = ratios;
     }
 
-    /// Compares with the bars, as far as both sides of each are known.
+    /// Compares with the floors for which both values are known.
     fn judge(&mut self) {
         let mut floors = Vec::new();
         for op in OPS {
@@ -317,7 +317,8 @@ impl Report {
         }
     }
 
-    /// Bytes per CPU second of both ends, as ratios: at most 1 where ours must not be slower.
+    /// Adds floors for the CPU time per byte of both ends, relative to each peer. A ratio of at most 1 means that
+    /// ours is not slower.
     fn judge_peers(&self, op: &str, mtu_bytes: u32, packets: Packets, floors: &mut Vec<Floor>) {
         let ours = self.find(&name(op, Protection::Off), mtu_bytes, packets);
         let Some(ours) = ours.and_then(|figures| figures.cpu_ns_per_byte()) else { return };
@@ -368,7 +369,7 @@ impl Report {
     }
 }
 
-/// What a measurement of ours is called.
+/// Returns the name of one of our measurements.
 fn name(op: &str, protection: Protection) -> String {
     format!("{}, {}", op.to_uppercase(), protection.name())
 }

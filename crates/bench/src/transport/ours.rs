@@ -11,7 +11,7 @@ use super::figures::{Bandwidth, Latency};
 use super::place::{End, Place};
 use super::process::Running;
 
-/// How packets are protected.
+/// Protection of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     Off,
@@ -31,13 +31,13 @@ impl Protection {
     }
 }
 
-/// The program, and a key for it that is gone with this value.
+/// Program, with a key that is removed on drop.
 pub(crate) struct Ours {
     program: String,
     key: PathBuf,
 }
 
-/// A server, and with what its clients must be started.
+/// Running server, with the options that its clients need.
 pub(crate) struct Server<'a> {
     ours: &'a Ours,
     place: &'a Place,
@@ -47,7 +47,7 @@ pub(crate) struct Server<'a> {
 }
 
 impl Ours {
-    /// The program beside this one.
+    /// Finds the program beside this one.
     pub(crate) fn find() -> Result<Ours, String> {
         let here = std::env::current_exe().map_err(|why| why.to_string())?;
         let program = here.with_file_name("pathweave");
@@ -69,7 +69,7 @@ impl Ours {
         self.serve_with(place, mtu_bytes, protection, &[])
     }
 
-    /// The same with these options at both ends.
+    /// Starts a server with further options for both ends.
     pub(crate) fn serve_with<'a>(
         &'a self,
         place: &'a Place,
@@ -80,7 +80,7 @@ impl Ours {
         self.serve_each(place, mtu_bytes, protection, [options, options])
     }
 
-    /// The same with these options at the client, and those at the server.
+    /// Starts a server with further options for the client and for the server.
     pub(crate) fn serve_each<'a>(
         &'a self,
         place: &'a Place,
@@ -120,7 +120,7 @@ impl Drop for Ours {
     }
 }
 
-/// A key of random bytes that only we can read.
+/// Writes a key of random bytes that only this user can read.
 pub(crate) fn write_key(path: &Path) -> std::io::Result<()> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -131,7 +131,7 @@ pub(crate) fn write_key(path: &Path) -> std::io::Result<()> {
 }
 
 impl Server<'_> {
-    /// A stream of messages of `size_bytes`.
+    /// Measures a stream of messages of `size_bytes`.
     pub(crate) fn bandwidth(&self, op: &str, size_bytes: u64, seconds: f64) -> Result<Bandwidth, String> {
         let size = size_bytes.to_string();
         let row = self.client(&["--op", op, "--size", &size, "--depth", "8"], seconds)?;
@@ -145,7 +145,7 @@ impl Server<'_> {
         })
     }
 
-    /// SENDs of 8 bytes there and back.
+    /// Measures round trips of SENDs of 8 bytes.
     pub(crate) fn latency(&self, seconds: f64) -> Result<Latency, String> {
         let row = self.client(&["--op", "send", "--size", "8", "--latency"], seconds)?;
         Latency::of(&row["latency"]).ok_or_else(|| format!("no latency in {row}"))

@@ -1,4 +1,4 @@
-//! What others achieve in the same place: plain UDP, TCP by `iperf3`, and libfabric's providers by `fi_pingpong`.
+//! Peers at the same place: plain UDP, TCP by `iperf3`, and libfabric's providers by `fi_pingpong`.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::figures::{Bandwidth, Latency};
 use super::place::{End, Place};
 use super::process::{Ran, Running};
 
-/// A server that says nothing when it is ready gets so long.
+/// Time for a server to start that does not report when it is ready.
 const START_UP: Duration = Duration::from_millis(150);
 const UDP_PORT: u16 = 18_600;
 const IPERF_PORT: &str = "18601";
 const FABRIC_PORT: &str = "18602";
 
-/// Plain UDP with segmentation offload, at full speed: what arrives counts.
+/// Measures plain UDP with segmentation offload at full speed. Received bytes count.
 pub(crate) fn udp_stream(place: &Place, payload_bytes: u32, seconds: f64) -> Result<Bandwidth, String> {
     let more = [payload_bytes.to_string(), seconds.to_string()];
     let (client, server) = udp_ends(place, ["stream-server", "stream-client"], &more)?;
@@ -33,7 +33,7 @@ pub(crate) fn udp_stream(place: &Place, payload_bytes: u32, seconds: f64) -> Res
     })
 }
 
-/// Plain UDP, 8 bytes there and back, both ends asleep in between.
+/// Measures round trips of 8 bytes over plain UDP, with both ends asleep in between.
 pub(crate) fn udp_latency(place: &Place, seconds: f64) -> Result<Latency, String> {
     let (client, _) = udp_ends(place, ["echo-server", "echo-client"], &[seconds.to_string()])?;
     Latency::of(&client).ok_or_else(|| format!("no latency in {client}"))
@@ -59,14 +59,14 @@ fn udp_ends(place: &Place, parts: [&str; 2], more: &[String]) -> Result<(Value, 
     Ok((parse(&client)?, parse(&server)?))
 }
 
-/// One TCP connection.
+/// Measures one TCP connection.
 pub(crate) fn iperf3(place: &Place, seconds: f64) -> Result<Bandwidth, String> {
     let mut server = place.command(End::Server, "iperf3");
     server.args(["-s", "-1", "-p", IPERF_PORT, "-B", place.address(End::Server)]);
     let server = Running::start(server)?;
     std::thread::sleep(START_UP);
     let mut client = place.command(End::Client, "iperf3");
-    // Whole seconds are all it takes.
+    // It accepts whole seconds only.
     let seconds = seconds.ceil().max(1.0);
     client.args(["-c", place.address(End::Server), "-p", IPERF_PORT, "-J", "-t", &seconds.to_string()]);
     let client = Running::start(client)?.finish();
@@ -92,15 +92,15 @@ fn parse_iperf3(output: &str) -> Option<Bandwidth> {
     })
 }
 
-/// A provider of libfabric, as `fi_pingpong` drives it: one message at a time, there and back.
+/// Provider of libfabric, driven by `fi_pingpong`, which sends one message at a time in each direction.
 pub(crate) struct Fabric {
     pub(crate) provider: &'static str,
     pub(crate) endpoint: &'static str,
-    /// Messages from whose times it is seen how many take long enough.
+    /// Number of messages of the first run, whose times give the number for the measurement.
     pub(crate) first_iterations: u32,
 }
 
-/// CPU time of others is counted in hundredths of a second: a measurement must be long against that.
+/// Smallest duration of a measurement. CPU time of other processes is counted in hundredths of a second.
 const LONG_ENOUGH: Duration = Duration::from_millis(1_000);
 const LEAST_CPU_SECONDS: f64 = 0.1;
 const MOST_ITERATIONS: f64 = 20_000.0;
@@ -110,13 +110,13 @@ impl Fabric {
     pub(crate) const UDP_RXD: Fabric =
         Fabric { provider: "udp;ofi_rxd", endpoint: "rdm", first_iterations: 2 };
 
-    /// CPU seconds of client and server that are not for messages: nearly none are sent.
+    /// Returns the CPU seconds of client and server with almost no messages.
     pub(crate) fn start_up(&self, place: &Place) -> Result<(f64, f64), String> {
         let (client, server) = self.run(place, 8, 1)?;
         Ok((client.cpu_seconds, server.cpu_seconds))
     }
 
-    /// Messages of `size_bytes`. Bytes are those of both directions.
+    /// Measures messages of `size_bytes`. Bytes of both directions count.
     pub(crate) fn bandwidth(
         &self,
         place: &Place,
@@ -128,7 +128,7 @@ impl Fabric {
             parsed.filter(|us| *us > 0.0).ok_or_else(|| format!("it says {}", client.output))
         };
         let (first, _) = self.run(place, size_bytes, self.first_iterations)?;
-        // Each message goes there and back.
+        // Each message is answered by another one.
         let enough = LONG_ENOUGH.as_micros() as f64 / (2.0 * time_us(&first)?);
         let iterations = enough.clamp(self.first_iterations.into(), MOST_ITERATIONS) as u32;
         let (client, server) = self.run(place, size_bytes, iterations)?;
@@ -147,7 +147,7 @@ impl Fabric {
         })
     }
 
-    /// Mean microseconds of 8 bytes one way.
+    /// Returns the mean one-way microseconds of 8 bytes.
     pub(crate) fn latency_us(&self, place: &Place, iterations: u32) -> Result<f64, String> {
         let (client, _) = self.run(place, 8, iterations)?;
         let parsed = parse_fabric(&client.output).ok_or_else(|| format!("it says {}", client.output))?;
@@ -172,7 +172,7 @@ impl Fabric {
     }
 }
 
-/// Microseconds and MB/s of the last line: bytes, #sent, #ack, total, time, MB/sec, usec/xfer, Mxfers/sec.
+/// Parses microseconds and MB/s from the last line: bytes, #sent, #ack, total, time, MB/sec, usec/xfer, Mxfers/sec.
 fn parse_fabric(output: &str) -> Option<(f64, f64)> {
     let line = output.lines().rev().find(|line| line.contains('='))?;
     let mut fields = line.split_whitespace().skip(5);

@@ -1,24 +1,25 @@
-//! Where the two ends are: in a network namespace each, joined by a pair of virtual Ethernet ports, or both here.
+//! Location of the two ends: in two network namespaces joined by a pair of virtual Ethernet ports, or both on
+//! loopback.
 //!
-//! A namespace lives as long as a process in it. That process is `cat` on a pipe of ours, so that nothing is left
-//! behind however this program ends.
+//! A namespace lives as long as a process in it. That process is `cat` on a pipe of this program, so that nothing is
+//! left behind however the program ends.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// One of the two ends.
+/// End of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Client,
     Server,
 }
 
-/// What crosses the link.
+/// Kind of packets on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packets {
-    /// A send with segmentation offload, whole: up to 64 KB.
+    /// Whole sends with segmentation offload, up to 64 KB.
     Super,
-    /// Packets no larger than the MTU.
+    /// Packets of at most the MTU.
     Real,
 }
 
@@ -32,7 +33,7 @@ impl Packets {
 }
 
 pub(crate) enum Place {
-    /// Both ends on this machine's loopback, whose packets are 64 KB.
+    /// Both ends on this machine's loopback, whose packets have up to 64 KB.
     Loopback,
     Namespaces(Namespaces),
 }
@@ -43,7 +44,7 @@ pub(crate) struct Namespaces {
     user: User,
 }
 
-/// Whose right it is to make them.
+/// User that creates the namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum User {
     Root,
@@ -51,7 +52,7 @@ enum User {
     Mapped,
 }
 
-/// Keeps a namespace.
+/// Process that keeps a namespace alive.
 struct Holder(Child);
 
 impl Drop for Holder {
@@ -61,11 +62,11 @@ impl Drop for Holder {
     }
 }
 
-/// The interface at either end.
+/// Name of the interface at either end.
 pub(crate) const PORT: &str = "bench0";
 
 impl Place {
-    /// Namespaces where they can be had, else loopback and the reason.
+    /// Creates namespaces if possible. Otherwise returns loopback and the reason.
     pub(crate) fn make() -> (Place, Option<String>) {
         let first = Namespaces::make(User::Root).or_else(|_| Namespaces::make(User::Mapped));
         match first {
@@ -81,7 +82,7 @@ impl Place {
         }
     }
 
-    /// What can cross the link here.
+    /// Returns the kinds of packets that the link can carry.
     pub(crate) fn packets(&self) -> &'static [Packets] {
         match self {
             Place::Loopback => &[Packets::Super],
@@ -97,7 +98,7 @@ impl Place {
         }
     }
 
-    /// A program that will run at an end, its standard output piped.
+    /// Returns a command that will run at an end, with its standard output piped.
     pub(crate) fn command(&self, end: End, program: &str) -> Command {
         let mut command = match self {
             Place::Loopback => Command::new(program),
@@ -107,12 +108,12 @@ impl Place {
         command
     }
 
-    /// Sets what the link carries. On loopback nothing can be set.
+    /// Sets the MTU and kind of packets of the link. Has no effect on loopback.
     pub(crate) fn set(&self, mtu_bytes: u32, packets: Packets) -> Result<(), String> {
         let Place::Namespaces(all) = self else { return Ok(()) };
         let segments = match packets {
             Packets::Super => "65535",
-            // A send of more than one segment is cut before it enters the link.
+            // The kernel segments larger sends before they enter the link.
             Packets::Real => "1",
         };
         for end in [End::Client, End::Server] {
@@ -171,7 +172,7 @@ fn enter(holder: &Holder, user: User, program: &str) -> Command {
     command
 }
 
-/// Starts the process that keeps the namespace of `unshare`, and waits until it is there.
+/// Starts the process that keeps the namespace of `unshare` alive, and waits until it exists.
 fn hold(unshare: &mut Command) -> Result<Holder, String> {
     unshare.args(["--", "sh", "-c", "echo made; exec cat"]);
     unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

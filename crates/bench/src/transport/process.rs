@@ -1,28 +1,28 @@
-//! Programs at the two ends, and the CPU time they took.
+//! Programs at the two ends, with the CPU time they take.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes.
+/// Time limit of a program, longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Clock ticks of `/proc` in a second: Linux shows 100 to user space on every machine.
+/// Clock ticks per second in `/proc`. Linux shows 100 to user space on every machine.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// A program that is killed with this value, if it still runs.
+/// Running program. It is killed on drop if it still runs.
 pub(crate) struct Running(Option<Child>);
 
-/// How a program ended.
+/// Result of a program that has ended.
 pub(crate) struct Ran {
     pub(crate) output: String,
     pub(crate) cpu_seconds: f64,
 }
 
-/// Why there is no figure.
+/// Reason why there is no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// Not done after so long; it was killed.
+    /// The program had not ended after this time and was killed.
     Hung(Duration),
-    /// It said so itself.
+    /// The program reported an error.
     Failed(String),
 }
 
@@ -45,18 +45,18 @@ impl Running {
         self.0.as_mut().expect("it has not been waited for")
     }
 
-    /// Waits for its end. What it prints must fit a pipe.
+    /// Waits for the end of the program. Its output must fit a pipe.
     pub(crate) fn finish(self) -> Result<Ran, String> {
         self.finish_within(PATIENCE).map_err(|broken| broken.to_string())
     }
 
-    /// The same, and not longer than this.
+    /// Waits for the end of the program for at most `patience`.
     pub(crate) fn finish_within(mut self, patience: Duration) -> Result<Ran, Broken> {
         let since = Instant::now();
         let id = self.child().id();
         let cpu_seconds = loop {
             match stat(id) {
-                // Dead, and not waited for: all its time is known.
+                // The process is dead and not yet reaped, so all its CPU time is known.
                 Some(('Z', cpu_seconds)) => break cpu_seconds,
                 Some(_) if since.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
                 _ => return Err(Broken::Hung(patience)),
@@ -82,14 +82,14 @@ impl Drop for Running {
     }
 }
 
-/// State and CPU time, all threads together, of a process.
+/// Returns state and CPU time of a process, over all its threads.
 fn stat(id: u32) -> Option<(char, f64)> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     parse_stat(&text)
 }
 
 fn parse_stat(text: &str) -> Option<(char, f64)> {
-    // The name before it is in brackets and may contain anything.
+    // The preceding name is in brackets and may contain any characters.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
     let user: f64 = fields.nth(10)?.parse().ok()?;
@@ -97,7 +97,7 @@ fn parse_stat(text: &str) -> Option<(char, f64)> {
     Some((state, (user + system) / TICKS_A_SECOND))
 }
 
-/// Whether there is such a program.
+/// Returns true if the program is installed.
 pub(crate) fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("-h").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

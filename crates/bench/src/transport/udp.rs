@@ -1,4 +1,4 @@
-//! Plain UDP, as a bound: the same segmentation offload, and nothing above it. Run as processes of their own.
+//! Plain UDP as an upper bound, with the same segmentation offload. Its ends run as separate processes.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -9,19 +9,20 @@ use nix::sys::socket::{setsockopt, sockopt};
 use pathweave_heap::usage::process_cpu;
 use serde_json::{Value, json};
 
-/// Bytes and segments of one send, at most.
+/// Largest number of bytes and segments in one send.
 const SEND_BYTES: usize = 65_000;
 const SEND_SEGMENTS: usize = 64;
 const BUFFER_BYTES: usize = 8 << 20;
-/// A server whose client is gone ends; a server that others keep from running is asked for as long.
+/// Time without a client after which a server ends, and time for which a client retries while the server does not
+/// run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Datagrams of this length say that all has been sent; several, for one may be lost.
+/// Length of datagrams that mark the end of a stream. Several are sent, as one may be lost.
 const END_LEN: usize = 1;
 const ENDS: usize = 5;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// `stream-server ADDR`, `stream-client ADDR PAYLOAD SECONDS`, `echo-server ADDR`, `echo-client ADDR SECONDS`.
+/// Runs `stream-server ADDR`, `stream-client ADDR PAYLOAD SECONDS`, `echo-server ADDR` or `echo-client ADDR SECONDS`.
 pub(crate) fn run(args: &[String]) -> Result<Value> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<Value> {
     }
 }
 
-/// Says that it is there, on a line of its own.
+/// Binds a socket and prints a line when it is ready.
 #[allow(clippy::print_stdout)]
 fn bound(address: &str) -> Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
@@ -47,7 +48,7 @@ fn bound(address: &str) -> Result<UdpSocket> {
 fn receive_stream(address: &str) -> Result<Value> {
     let socket = bound(address)?;
     setsockopt(&socket, sockopt::UdpGroSegment, &true)?;
-    // Where it is not allowed, the usual size must do.
+    // Without permission the default size is used.
     let _ = setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES);
     let mut buffer = vec![0; 1 << 16];
     let (mut bytes, mut start, mut last) = (0u64, None, Instant::now());
@@ -81,7 +82,7 @@ fn send_stream(address: &str, payload_bytes: usize, time: Duration) -> Result<Va
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), (process_cpu() - cpu).as_secs_f64());
     for _ in 0..ENDS {
         std::thread::sleep(Duration::from_millis(20));
-        // The server ends with the first, and its port is closed for the others.
+        // The server ends at the first of these, which closes its port for the others.
         let _ = socket.send_to(&[0; END_LEN], address);
     }
     Ok(json!({ "bytes": bytes, "seconds": seconds, "cpu_seconds": cpu }))
@@ -125,13 +126,13 @@ fn ask(address: &str, time: Duration) -> Result<Value> {
 mod tests {
     use super::*;
 
-    /// Both ends in this process, at an address of loopback that nothing else uses.
+    /// Runs both ends in this process, at a loopback address that nothing else uses.
     fn both(address: &str, server: &str, client: &[&str]) -> (Value, Value) {
         let words =
             |words: &[&str]| words.iter().map(|word| word.replace("ADDR", address)).collect::<Vec<_>>();
         let (server, client) = (words(&[server, "ADDR"]), words(client));
         let far = std::thread::spawn(move || run(&server).map_err(|why| why.to_string()));
-        // Until the server is bound its port refuses.
+        // The port refuses connections until the server is bound.
         let near = (0..100).find_map(|_| {
             std::thread::sleep(Duration::from_millis(10));
             run(&client).ok()

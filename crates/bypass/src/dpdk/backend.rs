@@ -1,4 +1,4 @@
-//! The backend.
+//! Datapath backend over a DPDK port.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -23,58 +23,61 @@ use crate::dpdk::memory::choose;
 use crate::dpdk::reach::{Next, OfKernel, OfUs, Reach, left_until};
 use crate::dpdk::vdev::Vdev;
 
-/// Frames a queue of a port holds, each way.
+/// Number of frames that each queue of a port holds.
 const QUEUE_FRAMES: u16 = 1_024;
-/// Bytes of the frames of a memif, each way, as far as they are longer than [`QUEUE_FRAMES`] need: the ends go round in all of this
-/// memory, which is to be in a cache.
+/// Size in bytes of each ring of a memif, if frames are so long that [`QUEUE_FRAMES`] of them would take more. Both
+/// ends cycle through all of this memory, which should stay in a cache.
 const MEMIF_BYTES: usize = 2 << 20;
-/// A memif has at least so many, however long they are: more than wait at either end.
+/// Smallest number of frames in a ring of a memif, for frames of any length. It exceeds the number that waits at
+/// either end.
 const LEAST_MEMIF_FRAMES: usize = 256;
-/// Bytes of a virtual network's tag, which a frame may have before it is dropped.
+/// Size of a VLAN tag in bytes, which a received frame may carry before it is dropped.
 const VLAN_TAG: usize = 4;
-/// Bytes that packet sockets put in front of a frame in their memory, at most.
+/// Largest number of bytes that packet sockets put in front of a frame in their memory.
 const PACKET_HEADER: usize = 128;
-/// The room of frames is a multiple of so many bytes: a cache line.
+/// Size of a cache line in bytes. The room of a frame is a multiple of it.
 const LINE: usize = 64;
-/// What memory of packet sockets is a multiple of. The driver takes it to be without gaps: frames are half of this, or multiples.
+/// Granularity in bytes of the memory of packet sockets. The driver assumes that it has no gaps, so frames take half
+/// a page or whole pages.
 const PAGE: usize = 4_096;
-/// The longest frames there are: DPDK counts a frame's room in 16 bits, with 128 bytes in front of it.
+/// Largest frame in bytes. DPDK counts the room of a frame, with 128 bytes in front of it, in 16 bits.
 const MOST_FRAME_BYTES: usize = (65_535 - 128) / PAGE * PAGE - PACKET_HEADER;
-/// Frames after which a call to receive ends.
+/// Number of frames after which a receive call returns.
 const FRAMES_A_CALL: usize = 128;
-/// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
+/// Number of receive calls between two checks of the kernel's sockets, while nothing arrives on them.
 const LOOKS_AT_KERNEL: u32 = 32;
-/// Who waits sleeps so long at least between two looks at the port.
+/// Shortest sleep between two checks of the port.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
-/// The system may make each nap of a thread that waits for a port so much longer; else it is 50 us.
+/// Timer slack of a waiting thread in nanoseconds. The system's default is 50 us.
 const SLACK_NS: u64 = 1_000;
-/// And so long at most.
+/// Longest sleep between two checks of the port.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
-/// A nap takes this part of the time in which nothing has come: waiting delays no answer by more than that.
+/// Divisor of the idle time that gives the length of a sleep. Waiting delays an answer by no more than this fraction
+/// of it.
 const NAPS: u32 = 8;
-/// Between two looks at the link.
+/// Interval between two checks of the link.
 const LOOK_AT_LINK: Duration = Duration::from_millis(20);
-/// Between two attempts to connect, which take some 30 ms.
+/// Interval between two attempts to connect, each of which takes about 30 ms.
 const CONNECT_AGAIN: Duration = Duration::from_millis(200);
 
-/// A port of DPDK.
+/// Backend over a port of DPDK.
 pub struct DpdkBackend {
     port: Port,
     reach: Reach,
     local: SocketAddr,
     mac: Mac,
     mtu_bytes: u32,
-    /// Frames the port holds before more are dropped, or their sender waits.
+    /// Number of frames that the port holds. More are dropped, or their sender waits.
     queue_frames: usize,
     /// Source port of each path.
     ports: Vec<u16>,
     counters: Counters,
-    /// Paths at whose ports something may arrive, too.
+    /// Ports of paths on which packets are received as well.
     also: Vec<(u16, PathId)>,
-    /// Something may have come by the kernel's sockets.
+    /// True if packets may have arrived at the kernel's sockets.
     kernel_has: bool,
     looks: u32,
-    /// What else ends a wait.
+    /// Further descriptor that ends a wait.
     watched: Option<OwnedFd>,
     idle_since: Instant,
     looked_at_link: Instant,
@@ -84,10 +87,10 @@ pub struct DpdkBackend {
 }
 
 impl DpdkBackend {
-    /// Starts DPDK, if this process has not yet, and opens a port.
+    /// Starts DPDK, unless this process already has, and opens a port.
     ///
     /// # Errors
-    /// [`DpdkError`], which says what to do.
+    /// [`DpdkError`], with the remedy in its text.
     pub fn open(config: &DpdkConfig) -> Result<Self, DpdkError> {
         let several = config.udp.also_bind.len();
         if several > 0 {
@@ -141,7 +144,7 @@ impl DpdkBackend {
         })
     }
 
-    /// What was opened, in words.
+    /// Returns a description of the opened port.
     pub fn describe(&self) -> String {
         let neighbours = match &self.reach {
             Reach::Kernel(kernel) => format!("beside the kernel's {}", kernel.interface.name),
@@ -150,22 +153,23 @@ impl DpdkBackend {
         format!("DPDK's {}, {neighbours}", self.name)
     }
 
-    /// Its counters, which can be read while it runs.
+    /// Returns the backend's counters, which can be read while it runs.
     pub fn counters(&self) -> Counters {
         self.counters.clone()
     }
 
-    /// Packets dropped for want of room since it was opened, as far as the driver counts them.
+    /// Returns the number of received packets dropped for lack of space since the port was opened, if the driver
+    /// counts them.
     pub fn dropped(&self) -> u64 {
         self.port.missed()
     }
 
-    /// The Ethernet address of its port.
+    /// Returns the Ethernet address of the port.
     pub fn mac(&self) -> Mac {
         self.mac
     }
 
-    /// Whether the link is up.
+    /// Returns true if the link is up.
     pub fn is_up(&self) -> bool {
         self.port.is_up()
     }
@@ -178,7 +182,7 @@ impl DpdkBackend {
         }
     }
 
-    /// Sends frames to a next hop; `None`: they cannot be made.
+    /// Sends frames to a next hop. Returns `None` if frames cannot be built.
     fn send_frames(&mut self, batch: &SendBatch<'_>, to_mac: Mac) -> Option<Sent> {
         let port =
             batch.path.map_or(Some(self.local.port()), |path| self.ports.get(path.index()).copied())?;
@@ -202,7 +206,7 @@ impl DpdkBackend {
         Some(Sent::Done)
     }
 
-    /// Sends a frame that is not of a datagram, if there is room: who needs the answer asks again.
+    /// Sends a frame without a datagram, if there is space. A peer that needs it asks again.
     fn send_frame(&mut self, frame: &[u8]) {
         if self.port.has_room(1) {
             self.port.send(|out| {
@@ -212,7 +216,8 @@ impl DpdkBackend {
         }
     }
 
-    /// Tells the link's hosts who we are when it comes up, and has a port that must be told to connect again.
+    /// Checks the link. When it comes up, announces our address. If it is down, reconnects ports that do not
+    /// reconnect themselves.
     fn look_at_link(&mut self, now: Instant) {
         if now.saturating_duration_since(self.looked_at_link) < LOOK_AT_LINK {
             return;
@@ -232,7 +237,8 @@ impl DpdkBackend {
         }
     }
 
-    /// Sleeps until something may be read besides the port. True: something may.
+    /// Sleeps until a descriptor other than the port is readable or the time is over. Returns true if one is
+    /// readable.
     fn nap(&mut self, time: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -349,7 +355,7 @@ impl Backend for DpdkBackend {
                 }
                 match self.send_frames(batch, mac) {
                     Some(sent) => Ok(sent),
-                    // What cannot be made a frame of, the kernel judges.
+                    // The kernel decides about batches that do not fit a frame.
                     None => self.send_by_kernel(batch),
                 }
             }
@@ -374,7 +380,7 @@ impl Backend for DpdkBackend {
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
         let by_port = self.receive_by_port(sink);
-        // What waits for room, and answers about neighbours.
+        // Sends frames that wait for space, and answers to neighbour requests.
         if self.port.waiting() > 0 {
             self.flush();
         }
@@ -431,7 +437,7 @@ impl Backend for DpdkBackend {
     }
 }
 
-/// Naps of this thread are hardly longer than asked for. Where the system refuses, they are.
+/// Reduces the timer slack of this thread, so that it sleeps hardly longer than requested. Errors are ignored.
 fn shorten_naps() {
     thread_local! {
         static ARE_SHORT: bool = set_current_timer_slack(NonZero::new(SLACK_NS)).is_ok();
@@ -439,12 +445,13 @@ fn shorten_naps() {
     let _ = ARE_SHORT.try_with(|are_short| *are_short);
 }
 
-/// Rings have no Ethernet address, and a tap has that of the kernel's interface at its other end.
+/// Returns true if the port has an Ethernet address of its own. Rings have none, and a tap has the address of the
+/// kernel's interface at its other end.
 fn has_own_mac(device: &Device, mac: Mac) -> bool {
     mac != [0; 6] && !matches!(device, Device::Vdev(vdev) if vdev.driver() == "net_tap")
 }
 
-/// An Ethernet address that is nobody's by right.
+/// Returns a locally administered Ethernet address.
 fn nobodys_mac(random: u64) -> Mac {
     let [a, b, c, d, e, ..] = random.to_le_bytes();
     [2, a, b, c, d, e]
@@ -457,7 +464,7 @@ fn name_of(device: &Device) -> String {
     }
 }
 
-/// The interface that the kernel has, too, where the device is one beside the kernel.
+/// Returns the network interface that the kernel shares with the device, if the driver works beside the kernel.
 fn interface_of(device: &Device) -> Result<Option<&str>, DpdkError> {
     let Device::Vdev(vdev) = device else { return Ok(None) };
     match vdev.driver() {
@@ -478,7 +485,7 @@ fn open_kernel(name: &str, config: &DpdkConfig) -> Result<Box<OfKernel>, DpdkErr
     OfKernel::open(name, config).map(Box::new)
 }
 
-/// Said before DPDK says less.
+/// Checks the permission to open packet sockets, as DPDK's own error message is less specific.
 fn may_open_packet_sockets() -> Result<(), DpdkError> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     match socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None) {
@@ -488,7 +495,7 @@ fn may_open_packet_sockets() -> Result<(), DpdkError> {
     }
 }
 
-/// The address of a port that the kernel does not know.
+/// Returns the address of a port that the kernel does not know.
 fn own_address(config: &DpdkConfig) -> Result<crate::ether::Local, DpdkError> {
     let device = || name_of(&config.device);
     let local = config.local.ok_or_else(|| DpdkError::NoAddress { device: device() })?;
@@ -502,21 +509,22 @@ fn own_address(config: &DpdkConfig) -> Result<crate::ether::Local, DpdkError> {
     })
 }
 
-/// Frames a queue of a device that has been [`sized`] holds.
+/// Returns the number of frames that a queue of a [`sized`] device holds.
 fn queue_frames(device: &Device) -> usize {
     let Device::Vdev(vdev) = device else { return QUEUE_FRAMES.into() };
     let log2 = vdev.get("rsize").filter(|_| vdev.driver() == "net_memif").and_then(|log2| log2.parse().ok());
     log2.and_then(|log2| 1usize.checked_shl(log2)).unwrap_or(QUEUE_FRAMES.into())
 }
 
-/// The device with memory for frames of a length, as far as it has not been told how much, and the room of a frame.
+/// Returns the device with memory for frames of this length, and the room of a frame. Explicit arguments of the
+/// device are kept.
 fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
     let room = frame_bytes.next_multiple_of(LINE);
     let Device::Vdev(vdev) = device else { return (device.clone(), room) };
     match vdev.driver() {
         "net_memif" => {
             let frames = (MEMIF_BYTES / room).clamp(LEAST_MEMIF_FRAMES, QUEUE_FRAMES.into());
-            // Said as a power of two.
+            // The driver takes the logarithm to base 2.
             let sized: Vdev = vdev.clone().or("bsize", room).or("rsize", frames.ilog2());
             (Device::Vdev(sized), room)
         }
@@ -525,7 +533,7 @@ fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
             let block = needed.next_multiple_of(PAGE);
             let frame = if needed <= PAGE / 2 { PAGE / 2 } else { block };
             let sized = vdev.clone().or("framesz", frame).or("blocksz", block).or("framecnt", QUEUE_FRAMES);
-            // The driver wants frames to be as long as what it keeps them in.
+            // The driver requires frames to be as long as the slots that store them.
             let kept = sized.get("framesz").and_then(|bytes| bytes.parse().ok()).unwrap_or(frame);
             (Device::Vdev(sized), room.max(kept))
         }
@@ -551,14 +559,14 @@ mod tests {
         let frames_of = |text: &str, mtu_bytes: usize| {
             queue_frames(&sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG).0)
         };
-        // 1,518 bytes, rounded up to 64.
+        // 1,518 bytes, rounded up to a multiple of 64.
         assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
         assert_eq!(of("net_memif0,bsize=2048,rsize=11", 9_000), ("bsize=2048,rsize=11".into(), 9_024));
-        // 2 MiB hold 1,365 frames of 1,536 bytes, 512 of 4,096 and 232 of 9,024, of which there are 256 all the same.
+        // 2 MiB hold 1,365 frames of 1,536 bytes, 512 of 4,096 and 232 of 9,024. The minimum is 256 frames.
         assert_eq!([1_500, 4_078, 9_000].map(|mtu| frames_of("net_memif0", mtu)), [1_024, 512, 256]);
         assert_eq!(frames_of("net_memif0,rsize=11", 9_000), 2_048, "as it was told");
         assert_eq!(frames_of("net_ring0", 9_000), 1_024);
-        // With 128 bytes in front: half a page, or whole ones.
+        // With 128 bytes in front, a frame takes half a page or whole pages.
         let packet = "iface=eth0,framesz=2048,blocksz=4096,framecnt=1024";
         assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 2_048));
         let packet = "iface=eth0,framesz=12288,blocksz=12288,framecnt=1024";

@@ -1,4 +1,4 @@
-//! What a backend is opened with.
+//! Configuration of a backend.
 
 use std::net::IpAddr;
 
@@ -8,28 +8,30 @@ use pathweave_datapath::backend::UdpConfig;
 use crate::dpdk::memory::HugePages;
 use crate::dpdk::vdev::Vdev;
 
-/// What DPDK is to make a port of.
+/// Device that becomes a DPDK port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// A virtual device.
+    /// Virtual device.
     Vdev(Vdev),
-    /// A network adapter, by PCI address: `0000:03:00.0`.
+    /// Network adapter with this PCI address, for instance `0000:03:00.0`.
     Pci(String),
 }
 
-/// What a backend is opened with.
+/// Configuration of a backend.
 #[derive(Clone, Debug)]
 pub struct DpdkConfig {
-    /// The device.
+    /// Device to open.
     pub device: Device,
-    /// Address, paths and ports, as for sockets. An unspecified address stands for that of `local` or of the kernel's interface.
+    /// Address, paths and ports, as for sockets. An unspecified address stands for that of `local`, or of the
+    /// kernel's interface.
     pub udp: UdpConfig,
-    /// This end of the link. None where the kernel has the interface, too (`net_af_packet`): there it is the interface's.
+    /// Address of this end with its network. `None` if the kernel also has the interface (`net_af_packet`), which
+    /// then supplies it.
     pub local: Option<Local>,
-    /// Who passes packets on to other networks, if somebody does.
+    /// Gateway to other networks, if there is one.
     pub gateway: Option<IpAddr>,
-    /// Bytes of the longest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// Which memory frames lie in. The first backend of a process decides for all.
+    /// Memory in which frames are stored. The first backend of a process decides for all.
     pub huge_pages: HugePages,
 }

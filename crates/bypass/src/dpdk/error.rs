@@ -1,11 +1,11 @@
-//! Why there is no port of DPDK, said so that it can be mended.
+//! Errors of opening a DPDK port. Their texts name the remedy.
 
 use std::net::IpAddr;
 
 use crate::ether::{InterfaceError, LocalError};
 use thiserror::Error;
 
-/// Why a backend over DPDK cannot be opened.
+/// Reason why a backend over DPDK cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DpdkError {
@@ -15,57 +15,57 @@ pub enum DpdkError {
          \"cargo build --release -p pathweave-cli --features dpdk\""
     )]
     NotBuilt,
-    /// A virtual device cannot be read.
+    /// The text does not describe a virtual device.
     #[error(
         "{text:?} is no virtual device of DPDK, as net_af_packet0,iface=eth0 or net_memif0,role=client,socket=FILE are"
     )]
     Vdev {
-        /// What was given.
+        /// Text that was given.
         text: String,
     },
-    /// DPDK does not start.
+    /// DPDK fails to start.
     #[error("DPDK does not start: {why}")]
     Start {
-        /// What it says.
+        /// Message of DPDK.
         why: String,
     },
-    /// Too few huge pages.
+    /// There are too few huge pages.
     #[error(
         "frames need {} MB of huge pages, of which {} MB are free: `sysctl -w vm.nr_hugepages={pages}`, or --huge-pages never",
         .needed_bytes.div_ceil(1 << 20), .free_bytes >> 20
     )]
     HugePages {
-        /// Bytes that are needed.
+        /// Number of bytes needed.
         needed_bytes: u64,
-        /// Bytes that are free.
+        /// Number of free bytes.
         free_bytes: u64,
-        /// As many pages of the smallest huge size.
+        /// Number of pages needed, of the smallest huge size.
         pages: u64,
     },
-    /// No such driver.
+    /// DPDK has no such driver.
     #[error("DPDK has no driver for {name}{}; it has {all}, each followed by a number", pathweave_units::did_you_mean(*.nearest))]
     NoDriver {
-        /// The device asked for.
+        /// Name of the requested device.
         name: String,
-        /// A driver with a name much like it.
+        /// Driver with a similar name.
         nearest: Option<&'static str>,
-        /// All there are.
+        /// Names of all drivers.
         all: String,
     },
-    /// The kernel does not let us.
+    /// The kernel refuses permission.
     #[error(
         "no permission to {doing}: run as root, or with the capability CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`)"
     )]
     Permission {
-        /// To do what.
+        /// Operation that was refused.
         doing: &'static str,
     },
-    /// DPDK does not make the device.
+    /// DPDK cannot create the device.
     #[error("DPDK cannot use {device}: {why}")]
     Attach {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// What it says.
+        /// Message of DPDK.
         why: String,
     },
     /// Packets are too long for the device.
@@ -73,11 +73,11 @@ pub enum DpdkError {
         "packets of {mtu_bytes} bytes are too long for {device}, which takes {most_bytes} at most: --mtu {most_bytes}"
     )]
     Mtu {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// Bytes of the longest packet that was asked for.
+        /// Size of the largest requested packet in bytes.
         mtu_bytes: u32,
-        /// Bytes of the longest it takes.
+        /// Size of the largest accepted packet in bytes.
         most_bytes: u32,
     },
     /// Packets are too long for the kernel's interface.
@@ -86,71 +86,71 @@ pub enum DpdkError {
          `ip link set {interface} mtu {mtu_bytes}`, or --mtu {most_bytes}"
     )]
     InterfaceMtu {
-        /// The interface.
+        /// Name of the interface.
         interface: String,
-        /// Bytes of the longest packet that was asked for.
+        /// Size of the largest requested packet in bytes.
         mtu_bytes: u32,
-        /// Bytes of the longest it takes.
+        /// Size of the largest accepted packet in bytes.
         most_bytes: u32,
     },
-    /// A device without its interface.
+    /// The device needs a network interface, and none is given.
     #[error("{device} needs a network interface: --vdev {device},iface=eth0")]
     NoInterface {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
     /// The kernel's interface cannot be used.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// There is no address.
+    /// No address is given.
     #[error(
         "the kernel does not know {device}, so its address must be given: --address 10.0.0.1/24, with its network's prefix"
     )]
     NoAddress {
-        /// The device.
+        /// Name of the device.
         device: String,
     },
-    /// The kernel's interface has its address.
+    /// An address is given, although the kernel's interface has one.
     #[error(
         "the address of {device} is that of the network interface {interface}: leave out --address and --gateway"
     )]
     AddressOfInterface {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// Two addresses were given that differ.
+    /// The two addresses given differ.
     #[error("{bind} is not the address of {device}, which is {local}")]
     OtherAddress {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// That to be reached at.
+        /// Address on which peers reach the device.
         bind: IpAddr,
-        /// That of the device.
+        /// Address of the device.
         local: IpAddr,
     },
-    /// The address is none.
+    /// The address or its prefix is invalid.
     #[error(transparent)]
     Address(#[from] LocalError),
-    /// One port has one address.
+    /// Several addresses are given, but a port has only one.
     #[error("{count} addresses were given; over DPDK a device has one, that of its port")]
     SeveralAddresses {
-        /// How many.
+        /// Number of addresses.
         count: usize,
     },
-    /// The kernel's UDP sockets, which hold the ports where the kernel has the interface, too.
+    /// The kernel's UDP sockets cannot be opened. They hold the ports if the kernel also has the interface.
     #[error("{why}")]
     Udp {
-        /// What they say.
+        /// Message of the sockets.
         why: String,
     },
-    /// Anything else the system may say.
+    /// Another error of the system.
     #[error("cannot {doing}: {why}")]
     System {
-        /// What was being done.
+        /// Operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// Message of the system.
         why: String,
     },
 }

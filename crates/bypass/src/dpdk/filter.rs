@@ -1,14 +1,15 @@
-//! Keeps from the kernel's UDP sockets what arrives at an interface whose packets we get in another way.
+//! Socket filter that keeps packets of an interface from the kernel's UDP sockets, because DPDK receives them as
+//! well.
 
 #![allow(unsafe_code, reason = "setsockopt takes a pointer; the block says why it is valid")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Where a filter reads the number of the interface (`SKF_AD_OFF + SKF_AD_IFINDEX`).
+/// Offset from which a filter reads the interface index (`SKF_AD_OFF + SKF_AD_IFINDEX`).
 const INTERFACE: u32 = (-0x1000_i32 + 8).cast_unsigned();
 
-/// Packets that arrive at this interface do not reach the socket.
+/// Installs a filter that drops packets which arrive on this interface.
 pub(crate) fn refuse(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut program = [
@@ -18,7 +19,8 @@ pub(crate) fn refuse(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
     ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the pointer is to `filter`, whose size is given, and that points to as many steps as it says; the kernel copies them.
+    // SAFETY: the pointer is to `filter` of the given size, which points to the stated number of instructions. The
+    // kernel copies them.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What the driver of shared memory leaves to others.
+//! Work around limits of the driver for shared memory (memif).
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -9,22 +9,22 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use crate::dpdk::vdev::Vdev;
 
-/// Whether it is the end that waits for the other.
+/// Returns true if the device is the server of a memif, which waits for its client.
 pub(crate) fn is_server(vdev: &Vdev) -> bool {
     vdev.driver() == "net_memif" && !matches!(vdev.get("role"), Some("client" | "slave"))
 }
 
-/// Removes the socket that a server left behind which was killed: the driver would say that its address is in use.
+/// Removes the socket of a server that was killed. The driver would report that its address is in use.
 pub(crate) fn clear_away(vdev: &Vdev) {
     if let (true, Some("no"), Some(path)) = (is_server(vdev), vdev.get("socket-abstract"), vdev.get("socket"))
         && is_abandoned(Path::new(path))
     {
-        // If it cannot be, the driver says what it cannot do.
+        // If removal fails, the driver reports an error later.
         let _ = fs::remove_file(path);
     }
 }
 
-/// A socket at which nobody listens.
+/// Returns true if the path is a socket without a listener.
 fn is_abandoned(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let refused = || {

@@ -1,38 +1,38 @@
-//! Which memory frames lie in.
+//! Choice of the memory for frames.
 
 use std::path::Path;
 
 use crate::dpdk::error::DpdkError;
 
-/// Whether frames lie in huge pages, which adapters without an IOMMU need and all are a little faster with.
+/// Use of huge pages for frames. Adapters without an IOMMU need them, and all others are slightly faster with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HugePages {
-    /// If there are enough.
+    /// Use huge pages if there are enough.
     #[default]
     Auto,
-    /// Yes; without them there is no device.
+    /// Require huge pages.
     Always,
-    /// No.
+    /// Use ordinary pages.
     Never,
 }
 
-/// What was chosen.
+/// Chosen memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     Huge,
     Ordinary,
 }
 
-/// What DPDK takes for itself.
+/// Memory that DPDK needs for itself, in bytes.
 const OWN_BYTES: u64 = 32 << 20;
 
-/// Where Linux says how many huge pages there are.
+/// Folder in which Linux reports the number of huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 
-/// Chooses the memory of so many bytes of frames.
+/// Chooses the memory for frames of this total size.
 ///
 /// # Errors
-/// There are too few huge pages, and they are needed.
+/// If huge pages are required and there are too few.
 pub(crate) fn choose(wanted: HugePages, frame_bytes: u64) -> Result<Pages, DpdkError> {
     let needed = frame_bytes + OWN_BYTES;
     let kinds = kinds_in(Path::new(HUGE_PAGES));

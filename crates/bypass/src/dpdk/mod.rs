@@ -1,4 +1,5 @@
-//! A backend of the datapath over DPDK: [`open`] gives a port to [`Device::with_backend`](pathweave_datapath::Device::with_backend).
+//! Datapath backend over DPDK. [`open`] opens a port, which becomes the backend of a device with
+//! [`Device::with_backend`](pathweave_datapath::Device::with_backend).
 //!
 //! ```no_run
 //! use pathweave_datapath::{Device, DeviceConfig};
@@ -18,12 +19,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! DPDK takes a network adapter, or one of its virtual devices, from the kernel and polls it. Frames are those that AF_XDP sends, too
-//! (`crate::ether::frame`), so a peer may use sockets. Where the kernel has the interface as well (`net_af_packet`), its sockets
-//! hold the ports and it finds neighbours; elsewhere this crate looks for neighbours and answers them.
+//! DPDK takes a network adapter, or one of its virtual devices, away from the kernel and polls it. Frames have the
+//! format of AF_XDP (`crate::ether::frame`), so the peer may use sockets. If the kernel also has the interface
+//! (`net_af_packet`), its sockets hold the ports and it resolves neighbours. Otherwise this crate resolves neighbours
+//! and answers their requests.
 //!
-//! DPDK can be started once in a process, and the first port decides with which memory. The crate compiles everywhere; without
-//! its feature `dpdk` every port is refused with [`DpdkError::NotBuilt`].
+//! DPDK can be started once per process, and the first port decides about its memory. The crate compiles on every
+//! Linux system. Without its feature `dpdk`, opening a port returns [`DpdkError::NotBuilt`].
 #![cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "what ports need"))]
 
 #[cfg(feature = "dpdk")]
@@ -51,28 +53,28 @@ pub use error::DpdkError;
 pub use memory::HugePages;
 pub use vdev::Vdev;
 
-/// Whether this build has DPDK.
+/// True if this build contains DPDK.
 pub const IS_BUILT: bool = cfg!(feature = "dpdk");
 
-/// A port.
+/// Opened port.
 pub struct Opened {
-    /// Carries packets.
+    /// Backend that carries packets over the port.
     pub backend: Box<dyn Backend>,
-    /// What it is, in words.
+    /// Description of the port.
     pub description: String,
 }
 
 /// Opens a port.
 ///
 /// # Errors
-/// [`DpdkError`], which says what to do.
+/// [`DpdkError`], with the remedy in its text.
 #[cfg(feature = "dpdk")]
 pub fn open(config: &DpdkConfig) -> Result<Opened, DpdkError> {
     let backend = DpdkBackend::open(config)?;
     Ok(Opened { description: backend.describe(), backend: Box::new(backend) })
 }
 
-/// Refuses to open a port, which needs the feature `dpdk`.
+/// Refuses to open a port, because the feature `dpdk` is disabled.
 ///
 /// # Errors
 /// [`DpdkError::NotBuilt`].

@@ -1,4 +1,4 @@
-//! Who is at the other end of a port, and what the kernel does beside it.
+//! Resolution of peers at a port, and the part of the kernel in it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,14 +16,14 @@ use crate::dpdk::config::DpdkConfig;
 use crate::dpdk::error::DpdkError;
 use crate::dpdk::filter;
 
-/// The first of the ports that nobody has by right (RFC 6335), of which ours are chosen where any will do.
+/// First dynamic port (RFC 6335). Ports are chosen from here on if no others are requested.
 const FIRST_PORT: u16 = 49_152;
 
-/// How peers are found.
+/// Method by which peers are resolved.
 pub(crate) enum Reach {
-    /// The kernel has the interface, too: it knows neighbours, and its sockets hold the ports.
+    /// The kernel also has the interface. It resolves neighbours, and its sockets hold the ports.
     Kernel(Box<OfKernel>),
-    /// The kernel knows nothing of the port.
+    /// The kernel does not know the port.
     Own(OfUs),
 }
 
@@ -41,21 +41,21 @@ pub(crate) struct OfUs {
     waker: Waker,
 }
 
-/// What becomes of a packet to a peer.
+/// Treatment of a packet to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It goes to this Ethernet address, after the frame, if there is one.
+    /// Send the packet to this Ethernet address, after the frame if there is one.
     Port(Mac, Option<Vec<u8>>),
-    /// The kernel sends it.
+    /// Send the packet through the kernel.
     Kernel,
-    /// It is lost, for nobody has said where its peer is; the frame asks for it.
+    /// Drop the packet, because the peer's address is not resolved yet. The frame requests it.
     Lost(Option<Vec<u8>>),
-    /// There is no way to the peer.
+    /// The peer is unreachable.
     NoWay,
 }
 
 impl OfKernel {
-    /// Of the interface of this name, with sockets that do not get what arrives there.
+    /// Opens sockets on the interface of this name. They do not receive what arrives on that interface.
     pub(crate) fn open(name: &str, config: &DpdkConfig) -> Result<Self, DpdkError> {
         let system = |doing| move |why: io::Error| DpdkError::System { doing, why: why.to_string() };
         let mut netlink = Netlink::open().map_err(system("open a netlink socket"))?;
@@ -77,14 +77,14 @@ impl OfKernel {
         Ok(of_kernel)
     }
 
-    /// All sockets at which something may arrive.
+    /// Installs the filter on all sockets that may receive.
     pub(crate) fn filter(&self) -> io::Result<()> {
         self.udp.descriptors().try_for_each(|socket| filter::refuse(socket, self.interface.index))
     }
 }
 
 impl OfUs {
-    /// At an address that is ours alone: all its ports are.
+    /// Creates the resolution for an address that belongs to this port only, so that all its UDP ports are free.
     pub(crate) fn new(local: Local, mac: Mac, udp: &UdpConfig, random: u64) -> Result<Self, DpdkError> {
         let waker =
             Waker::new().map_err(|why| DpdkError::System { doing: "make a waker", why: why.to_string() })?;
@@ -99,7 +99,7 @@ impl OfUs {
     }
 }
 
-/// The port at which peers reach us, and those of paths.
+/// Returns the port on which peers reach us, and the source ports of paths.
 fn choose_ports(udp: &UdpConfig, random: u64) -> (u16, Vec<u16>) {
     let free = u64::from(u16::MAX - FIRST_PORT - udp.paths) + 1;
     let first = FIRST_PORT + (random % free) as u16;
@@ -113,7 +113,7 @@ fn choose_ports(udp: &UdpConfig, random: u64) -> (u16, Vec<u16>) {
 }
 
 impl Reach {
-    /// Where peers reach us.
+    /// Returns the address on which peers reach us.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         match self {
             Reach::Kernel(kernel) => kernel.udp.local_addr(),
@@ -121,7 +121,7 @@ impl Reach {
         }
     }
 
-    /// Source port of each path.
+    /// Returns the source port of each path.
     pub(crate) fn source_ports(&self) -> Vec<u16> {
         match self {
             Reach::Kernel(kernel) => kernel.udp.source_ports(),
@@ -129,7 +129,7 @@ impl Reach {
         }
     }
 
-    /// What ends a wait.
+    /// Returns the waker that ends a wait.
     pub(crate) fn waker(&self) -> Waker {
         match self {
             Reach::Kernel(kernel) => kernel.udp.waker(),
@@ -137,7 +137,7 @@ impl Reach {
         }
     }
 
-    /// The kernel's sockets, beside the port.
+    /// Returns the kernel's sockets, if they exist beside the port.
     pub(crate) fn kernel(&mut self) -> Option<&mut OfKernel> {
         match self {
             Reach::Kernel(kernel) => Some(kernel),
@@ -153,14 +153,14 @@ impl Reach {
         kernel.into_iter().flatten()
     }
 
-    /// What arrives at the port of a path is ours, too.
+    /// Receives on the source port of a path as well.
     pub(crate) fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
         let Reach::Kernel(kernel) = self else { return Ok(()) };
         kernel.udp.listen_on(rail, path)?;
         kernel.filter()
     }
 
-    /// What becomes of a packet to a peer.
+    /// Returns the treatment of a packet to a peer.
     #[inline]
     pub(crate) fn next(&mut self, peer: IpAddr, now: Instant) -> Next {
         match self {
@@ -178,7 +178,7 @@ impl Reach {
         }
     }
 
-    /// The link has come up, or gone down. A frame to send.
+    /// Handles a change of the link. Returns a frame to send.
     pub(crate) fn link_is(&mut self, is_up: bool) -> Option<Vec<u8>> {
         match self {
             Reach::Kernel(_) => None,
@@ -190,17 +190,17 @@ impl Reach {
         }
     }
 
-    /// A frame that is no datagram: whether it is about who has which address, and the answer to it.
+    /// Handles a frame that is not a datagram. Recognises messages of address resolution, and returns the answer.
     pub(crate) fn hear(&mut self, frame: &[u8]) -> Heard {
         match self {
-            // The kernel answers.
+            // The kernel answers by itself.
             Reach::Kernel(_) => Heard::Else,
             Reach::Own(own) => own.resolver.hear(frame, own.since.elapsed()),
         }
     }
 }
 
-/// A moment between two others, for how long is left.
+/// Returns the time left until a deadline, or `None` without one.
 pub(crate) fn left_until(deadline: Option<Instant>, now: Instant) -> Option<Duration> {
     deadline.map(|deadline| deadline.saturating_duration_since(now))
 }

@@ -1,4 +1,4 @@
-//! Virtual devices as DPDK's `--vdev` has them: `net_af_packet0,iface=eth0`.
+//! Virtual devices in the syntax of DPDK's `--vdev`: `net_af_packet0,iface=eth0`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ const DRIVERS: [&str; 10] = [
     "net_virtio_user",
 ];
 
-/// A virtual device: a name, which begins with that of its driver, and arguments.
+/// Virtual device: a name, which begins with that of its driver, and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vdev {
     name: String,
@@ -29,22 +29,22 @@ pub struct Vdev {
 }
 
 impl Vdev {
-    /// Its name: `net_af_packet0`.
+    /// Returns the name, for instance `net_af_packet0`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its driver, which the name begins with: `net_af_packet`.
+    /// Returns the driver, which is the name without its number: `net_af_packet`.
     pub fn driver(&self) -> &str {
         self.name.trim_end_matches(|c: char| c.is_ascii_digit())
     }
 
-    /// The value of an argument.
+    /// Returns the value of an argument.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.arguments.iter().find(|(known, _)| known == key)?.1.as_deref()
     }
 
-    /// With an argument that it has not.
+    /// Adds an argument, unless it has a value already.
     #[must_use]
     pub(crate) fn or(mut self, key: &str, value: impl fmt::Display) -> Vdev {
         if self.get(key).is_none() {
@@ -53,7 +53,7 @@ impl Vdev {
         self
     }
 
-    /// Its arguments, as DPDK takes them.
+    /// Returns the arguments in DPDK's syntax.
     pub(crate) fn arguments(&self) -> String {
         let one = |(key, value): &(String, Option<String>)| match value {
             Some(value) => format!("{key}={value}"),
@@ -62,13 +62,13 @@ impl Vdev {
         self.arguments.iter().map(one).collect::<Vec<_>>().join(",")
     }
 
-    /// A driver that it may have meant.
+    /// Returns a known driver with a similar name, if the driver is unknown.
     pub(crate) fn meant(&self) -> Option<&'static str> {
         let driver = self.driver();
         nearest(driver, DRIVERS).filter(|known| *known != driver)
     }
 
-    /// All drivers.
+    /// Returns the names of all drivers.
     pub(crate) fn drivers() -> String {
         DRIVERS.join(", ")
     }

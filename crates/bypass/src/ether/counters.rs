@@ -1,11 +1,11 @@
-//! What a backend has done, for whoever wants to know while it runs.
+//! Counters of a backend, which can be read while it runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ether::frame::Flaw;
 
-/// Counters of a backend, which goes on counting.
+/// Counters of a running backend.
 #[derive(Clone, Debug, Default)]
 pub struct Counters(Arc<Counts>);
 
@@ -21,36 +21,37 @@ struct Counts {
     flawed: [AtomicU64; Flaw::ALL.len()],
 }
 
-/// What they are at one moment.
+/// Values of the counters at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Datagrams that came past the kernel's network stack.
+    /// Datagrams received past the kernel's network stack.
     pub received: u64,
-    /// Of them those of which it is known when they arrived.
+    /// The part of these whose arrival time is known.
     pub stamped: u64,
-    /// Datagrams that left past it.
+    /// Datagrams sent past the kernel's network stack.
     pub sent: u64,
-    /// Batches of datagrams that came by the kernel's socket all the same.
+    /// Batches of datagrams that were received through the kernel's sockets.
     pub received_by_kernel: u64,
-    /// Batches that left by it.
+    /// Batches of datagrams that were sent through the kernel's sockets.
     pub sent_by_kernel: u64,
     /// Datagrams for another address or port than ours.
     pub foreign: u64,
-    /// Datagrams that could not leave and were dropped: the link was down, or nobody has told yet where its peer is.
+    /// Datagrams that could not be sent and were dropped, because the link was down or the peer's Ethernet address
+    /// was not resolved yet.
     pub lost: u64,
-    /// Frames that are no datagrams, in the order of [`Flaw::ALL`].
+    /// Frames without a valid datagram, in the order of [`Flaw::ALL`].
     pub flawed: [u64; Flaw::ALL.len()],
 }
 
 impl Tally {
-    /// Frames with this flaw.
+    /// Returns the number of frames with this flaw.
     pub fn flawed(&self, flaw: Flaw) -> u64 {
         self.flawed[flaw as usize]
     }
 }
 
 impl Counters {
-    /// What they are now.
+    /// Returns the current values.
     pub fn read(&self) -> Tally {
         let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, lost, flawed } =
             &*self.0;
@@ -67,48 +68,48 @@ impl Counters {
         }
     }
 
-    /// So many datagrams came past the kernel.
+    /// Counts datagrams received past the kernel.
     pub fn received(&self, datagrams: u64) {
         add(&self.0.received, datagrams);
     }
 
-    /// Of so many of them it is known when they arrived.
+    /// Counts received datagrams with a known arrival time.
     pub fn stamped(&self, datagrams: u64) {
         add(&self.0.stamped, datagrams);
     }
 
-    /// So many left past it.
+    /// Counts datagrams sent past the kernel.
     pub fn sent(&self, datagrams: u64) {
         add(&self.0.sent, datagrams);
     }
 
-    /// So many batches came by the kernel's socket.
+    /// Counts batches received through the kernel's sockets.
     pub fn received_by_kernel(&self, batches: u64) {
         add(&self.0.received_by_kernel, batches);
     }
 
-    /// A batch left by it.
+    /// Counts a batch sent through the kernel's sockets.
     pub fn sent_by_kernel(&self) {
         add(&self.0.sent_by_kernel, 1);
     }
 
-    /// A datagram was for somebody else.
+    /// Counts a datagram for another address or port.
     pub fn foreign(&self) {
         add(&self.0.foreign, 1);
     }
 
-    /// So many datagrams could not leave.
+    /// Counts datagrams that could not be sent.
     pub fn lost(&self, datagrams: u64) {
         add(&self.0.lost, datagrams);
     }
 
-    /// A frame had this flaw.
+    /// Counts a frame with this flaw.
     pub fn flawed(&self, flaw: Flaw) {
         add(&self.0.flawed[flaw as usize], 1);
     }
 }
 
-/// One thread counts, others only read: nothing is lost without an atomic addition, which would cost more.
+/// Adds to a counter. Only one thread writes, so no update is lost without an atomic addition, which would cost more.
 fn add(count: &AtomicU64, by: u64) {
     count.store(count.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }

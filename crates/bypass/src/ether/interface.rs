@@ -1,4 +1,4 @@
-//! What the kernel knows of a network interface.
+//! Properties of a network interface, as the kernel reports them.
 
 use std::net::IpAddr;
 
@@ -11,77 +11,77 @@ use thiserror::Error;
 
 use crate::ether::frame::Mac;
 
-/// A network interface.
+/// Network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name: `eth0`.
+    /// Name of the interface, for instance `eth0`.
     pub name: String,
-    /// Its number in its network namespace.
+    /// Index of the interface in its network namespace.
     pub index: u32,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: Mac,
-    /// The longest IP packet, in bytes.
+    /// Size of the largest IP packet in bytes.
     pub mtu_bytes: u32,
-    /// The most receive queues it may have; those it has now may be fewer.
+    /// Largest number of receive queues that the interface may have. The current number may be lower.
     pub queues: u32,
-    /// Its addresses.
+    /// IP addresses of the interface.
     pub addresses: Vec<IpAddr>,
 }
 
-/// Why an interface cannot be used, with what to do.
+/// Reason why an interface cannot be used. The text names the remedy.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InterfaceError {
     /// No interface has this name.
     #[error("there is no network interface {name:?}{} (there are {all})", did_you_mean(.nearest.as_deref()))]
     Unknown {
-        /// The name that was asked for.
+        /// Requested name.
         name: String,
-        /// A name that is much like it, if one is.
+        /// Similar name, if there is one.
         nearest: Option<String>,
-        /// All there are.
+        /// Names of all interfaces.
         all: String,
     },
-    /// It is down.
+    /// The interface is down.
     #[error("the network interface {interface} is down: `ip link set {interface} up`")]
     Down {
-        /// Which.
+        /// Name of the interface.
         interface: String,
     },
-    /// It carries no Ethernet.
+    /// The interface is not Ethernet.
     #[error(
         "the network interface {interface} is not one of Ethernet, which is needed here; use the backend udp"
     )]
     NotEthernet {
-        /// Which.
+        /// Name of the interface.
         interface: String,
     },
-    /// The address is not the interface's.
+    /// The interface does not have the address.
     #[error(
         "the network interface {interface} has {}; it has {}",
         if .wanted.is_unspecified() { "no address of the family asked for".to_owned() } else { format!("not the address {wanted}") },
         if .all.is_empty() { "none" } else { .all }
     )]
     Address {
-        /// Which interface.
+        /// Name of the interface.
         interface: String,
-        /// The address asked for.
+        /// Requested address.
         wanted: IpAddr,
-        /// Those it has.
+        /// Addresses of the interface.
         all: String,
     },
-    /// The kernel does not answer.
+    /// The kernel reported an error.
     #[error("cannot ask for network interfaces: {why}")]
     System {
-        /// What it said.
+        /// Message of the kernel.
         why: String,
     },
 }
 
 impl Interface {
-    /// The interface of this name, in the network namespace of the socket.
+    /// Finds the interface of this name in the network namespace of the socket.
     ///
     /// # Errors
-    /// There is none, it is down, or it is not one of Ethernet.
+    /// If there is none, if it is down, or if it is not Ethernet.
     pub fn find(netlink: &mut Netlink, name: &str) -> Result<Interface, InterfaceError> {
         let asking = |why: SystemError| InterfaceError::System { why: why.to_string() };
         let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default())).map_err(asking)?;
@@ -123,10 +123,11 @@ impl Interface {
         Ok(interface)
     }
 
-    /// The address peers reach us at, if `wanted` is unspecified the first there is.
+    /// Returns the address on which peers reach us: `wanted`, or if that is unspecified, the interface's first
+    /// address of the family.
     ///
     /// # Errors
-    /// It does not have this one, or none of its family.
+    /// If the interface does not have this address, or none of the family.
     pub fn address(&self, wanted: IpAddr) -> Result<IpAddr, InterfaceError> {
         let of_family =
             || self.addresses.iter().copied().filter(|address| address.is_ipv4() == wanted.is_ipv4());
@@ -141,7 +142,7 @@ impl Interface {
     }
 }
 
-/// Addresses that mean something on one link only are none peers elsewhere can send to.
+/// Returns true for a link-local address. Peers on other links cannot send to it.
 fn is_of_one_link(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
@@ -153,13 +154,13 @@ fn name_of(link: &LinkMessage) -> Option<String> {
     })
 }
 
-/// An address of the interface of this index.
+/// Returns the address in a message about the interface of this index.
 fn address_at(message: RouteNetlinkMessage, index: u32) -> Option<IpAddr> {
     let RouteNetlinkMessage::NewAddress(message) = message else { return None };
     if message.header.index != index {
         return None;
     }
-    // Of a link between two ends the "address" is the other one.
+    // On a point-to-point link, the attribute "address" is that of the other end.
     let own = message.attributes.iter().find_map(|attribute| match attribute {
         AddressAttribute::Local(address) => Some(*address),
         _ => None,

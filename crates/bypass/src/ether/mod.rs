@@ -1,6 +1,6 @@
-//! What backends of the datapath that bypass the kernel's network stack have in common: [frames](frame) with UDP datagrams,
-//! written and read here; who is at the other end of a link, as the kernel knows it ([`Neighbours`]) or as the link itself tells
-//! ([`Resolver`], for links that the kernel does not know); and [counters](Counters).
+//! Shared parts of datapath backends that bypass the kernel's network stack: writing and parsing of [frames](frame)
+//! with UDP datagrams, neighbour resolution, and [counters](Counters). Neighbours are resolved by the kernel
+//! ([`Neighbours`]), or by this crate on links that the kernel does not know ([`Resolver`]).
 
 mod counters;
 pub mod frame;

@@ -1,4 +1,4 @@
-//! Where packets to a peer go next: what the kernel's routes and neighbour tables say.
+//! Next hops of packets to peers, from the kernel's routes and neighbour tables.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,30 +13,31 @@ use pathweave_linux::netlink::Netlink;
 
 use crate::ether::frame::Mac;
 
-/// After so long the kernel is asked again: routes change, and neighbours get other adapters.
+/// Time for which an answer of the kernel is used. Routes change, and neighbours get other adapters.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// And so often about a peer to whom it knew no way.
+/// Time after which the kernel is asked again about an unresolved peer.
 const UNKNOWN_FOR: Duration = Duration::from_millis(5);
-/// Peers that are remembered.
+/// Largest number of cached peers.
 const MOST_KNOWN: usize = 1 << 16;
 
-/// How packets get to a peer.
+/// Delivery of packets to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// To this Ethernet address, by our interface.
+    /// Through our interface, to this Ethernet address.
     Direct(Mac),
-    /// By the kernel: over another interface, or because it has yet to find out (which sending by it makes it do).
+    /// Through the kernel, over another interface or because the neighbour is not resolved yet. A packet through the
+    /// kernel triggers its resolution.
     Kernel,
 }
 
-/// What was found out, and until when it holds.
+/// Cached delivery, with its expiry.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     way: Way,
     until: Instant,
 }
 
-/// The ways to peers by one interface.
+/// Cache of the deliveries to peers over one interface.
 #[derive(Debug)]
 pub struct Neighbours {
     netlink: Netlink,
@@ -44,22 +45,22 @@ pub struct Neighbours {
     known: HashMap<IpAddr, Known>,
 }
 
-/// What the kernel says of a neighbour.
+/// State of a neighbour in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Neighbour {
     Confirmed(Mac),
-    /// It has not been heard of lately: the kernel asks once it has a packet for it.
+    /// Address that was not confirmed lately. The kernel confirms it when it has a packet for the neighbour.
     Stale(Mac),
     Unknown,
 }
 
 impl Neighbours {
-    /// Of the interface of this number, as the kernel behind `netlink` knows them.
+    /// Creates the cache for the interface of this index, in the network namespace of `netlink`.
     pub fn new(netlink: Netlink, interface: u32) -> Self {
         Neighbours { netlink, interface, known: HashMap::new() }
     }
 
-    /// The way to a peer.
+    /// Returns the delivery of packets to a peer.
     #[inline]
     pub fn way(&mut self, peer: IpAddr, now: Instant) -> Way {
         match self.known.get(&peer) {
@@ -72,7 +73,7 @@ impl Neighbours {
     fn find_out(&mut self, peer: IpAddr, now: Instant) -> Way {
         let neighbour = self.next_hop(peer).map(|next_hop| self.neighbour(next_hop));
         let (way, this_time, lasts) = match neighbour {
-            // Not on our link.
+            // The peer is not reached over our interface.
             None => (Way::Kernel, Way::Kernel, KNOWN_FOR),
             Some(Neighbour::Confirmed(mac)) => (Way::Direct(mac), Way::Direct(mac), KNOWN_FOR),
             Some(Neighbour::Stale(mac)) => (Way::Direct(mac), Way::Kernel, KNOWN_FOR),
@@ -85,7 +86,8 @@ impl Neighbours {
         this_time
     }
 
-    /// Whom packets to a peer are handed to on our link; `None`: they go elsewhere, or nowhere.
+    /// Returns the next hop of packets to a peer on our interface, or `None` if they take another interface or there
+    /// is no route.
     fn next_hop(&mut self, peer: IpAddr) -> Option<IpAddr> {
         let mut message = RouteMessage::default();
         let (family, bits) = family(peer);

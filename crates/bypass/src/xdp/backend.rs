@@ -1,4 +1,4 @@
-//! The backend.
+//! Datapath backend over AF_XDP sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,20 +23,20 @@ use crate::xdp::socket::{Kick, Opened, Queue, QueueConfig, Transfer};
 use crate::xdp::stamp;
 use crate::xdp::steering::Steering;
 
-/// Frames one call to receive takes of a queue.
+/// Largest number of frames that one receive call takes from a queue.
 const RECEIVE_BATCH: usize = 64;
-/// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
+/// Number of receive calls between two checks of the kernel's sockets, while nothing arrives on them.
 const LOOKS_AT_KERNEL: u32 = 32;
-/// Queues that get a socket: packets of further ones come by the kernel.
+/// Largest number of queues with a socket. Packets of further queues go through the kernel.
 const MOST_QUEUES: u32 = 32;
-/// A full send ring is looked at again after so long: nothing tells when it empties.
+/// Interval at which a full send ring is checked, as nothing signals that it has space.
 const LOOK_FOR_ROOM: Duration = Duration::from_micros(100);
-/// After the interface was found down, the kernel's sockets carry packets for so long.
+/// Time for which the kernel's sockets carry packets after the interface was found down.
 const DOWN_FOR: Duration = Duration::from_millis(100);
 
-/// AF_XDP sockets at one network interface.
+/// Backend over AF_XDP sockets on one network interface.
 pub struct XdpBackend {
-    /// The first also sends.
+    /// Queues of the interface. The first one also sends.
     queues: Vec<Queue>,
     attachment: Attachment,
     udp: UdpBackend,
@@ -46,25 +46,25 @@ pub struct XdpBackend {
     ports: Vec<u16>,
     neighbours: Neighbours,
     counters: Counters,
-    /// Paths at whose ports something may arrive, too.
+    /// Ports of paths on which packets are received as well.
     also: Vec<(u16, PathId)>,
     state: State,
-    /// Something may have come by the kernel's sockets.
+    /// True if packets may have arrived at the kernel's sockets.
     kernel_has: bool,
     looks: u32,
-    /// What else ends a wait.
+    /// Further descriptor that ends a wait.
     watched: Option<OwnedFd>,
     busy_poll: bool,
 }
 
-/// The program on the interface.
+/// XDP program attached to the interface.
 struct Attachment {
     steering: Steering,
     link: Link,
     mode: Mode,
 }
 
-/// Whether frames can be sent.
+/// State of the interface for sending frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
@@ -74,10 +74,11 @@ enum State {
 }
 
 impl XdpBackend {
-    /// Opens sockets at all queues of the interface and has it give them the device's packets.
+    /// Opens sockets on all queues of the interface and attaches the program that steers the device's packets to
+    /// them.
     ///
     /// # Errors
-    /// [`XdpError`], which says what to do.
+    /// [`XdpError`], with the remedy in its text.
     pub fn open(config: &XdpConfig) -> Result<Self, XdpError> {
         let several = config.udp.also_bind.len();
         if several > 0 {
@@ -94,7 +95,7 @@ impl XdpBackend {
         let most = interface.queues.min(MOST_QUEUES);
         let steering =
             Steering::load(local, most).map_err(|why| refused(&interface, "load an XDP program", why))?;
-        // Packets go to the kernel as long as there are no sockets.
+        // As long as there are no sockets, the program passes all packets to the kernel.
         let attached = steering.attach(interface.index);
         let (link, mode) = attached.map_err(|why| refused(&interface, "attach an XDP program", why))?;
         let mut queues = Vec::new();
@@ -134,7 +135,7 @@ impl XdpBackend {
         })
     }
 
-    /// What was found, in words: interface, mode, transfer, queues.
+    /// Returns a description of the interface: mode, transfer, queues.
     pub fn describe(&self) -> String {
         let mode = match self.attachment.mode {
             Mode::Driver => "in the driver",
@@ -151,25 +152,25 @@ impl XdpBackend {
         format!("AF_XDP on {}, {mode}, packets {transfer}, {queues}", self.interface.name)
     }
 
-    /// How packets get into this process's memory.
+    /// Returns how packets get into this process's memory.
     pub fn transfer(&self) -> Transfer {
         self.queues.first().map_or(Transfer::Copy, Queue::transfer)
     }
 
-    /// Its counters, which can be read while it runs.
+    /// Returns the backend's counters, which can be read while it runs.
     pub fn counters(&self) -> Counters {
         self.counters.clone()
     }
 
-    /// Packets dropped for want of room since it was opened.
+    /// Returns the number of packets dropped for lack of space since the backend was opened.
     pub fn dropped(&self) -> u64 {
         self.queues.iter().map(Queue::dropped).sum()
     }
 
-    /// Takes the program off the interface: from now on all packets come by the kernel's sockets.
+    /// Detaches the program from the interface. From then on all packets arrive at the kernel's sockets.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub fn detach(&self) -> io::Result<()> {
         self.attachment.link.detach()
     }
@@ -188,7 +189,7 @@ impl XdpBackend {
         self.udp.send(batch)
     }
 
-    /// Sends frames to a next hop.
+    /// Sends frames to a next hop. Returns `None` if frames cannot be built.
     fn send_frames(&mut self, batch: &SendBatch<'_>, to_mac: Mac) -> Option<Sent> {
         let port =
             batch.path.map_or(Some(self.local.port()), |path| self.ports.get(path.index()).copied())?;
@@ -255,7 +256,7 @@ impl Backend for XdpBackend {
             return self.send_by_kernel(batch);
         }
         match self.neighbours.way(batch.to.ip(), now) {
-            // What cannot be made a frame of, the kernel judges.
+            // The kernel decides about batches that do not fit a frame.
             Way::Direct(mac) => match self.send_frames(batch, mac) {
                 Some(sent) => Ok(sent),
                 None => self.send_by_kernel(batch),
@@ -378,7 +379,7 @@ fn system(doing: &'static str, why: &io::Error) -> XdpError {
     XdpError::System { doing, why: why.to_string() }
 }
 
-/// A program was not loaded or attached.
+/// Returns the error for a program that could not be loaded or attached.
 fn refused(interface: &Interface, doing: &'static str, why: io::Error) -> XdpError {
     let name = || interface.name.clone();
     match why.raw_os_error() {
@@ -393,7 +394,7 @@ fn refused(interface: &Interface, doing: &'static str, why: io::Error) -> XdpErr
     }
 }
 
-/// A socket was not opened or bound.
+/// Returns the error for a socket that could not be opened or bound.
 fn no_socket(interface: &Interface, config: &QueueConfig, why: io::Error) -> XdpError {
     let doing = "open an AF_XDP socket";
     match why.raw_os_error() {
@@ -404,7 +405,7 @@ fn no_socket(interface: &Interface, config: &QueueConfig, why: io::Error) -> Xdp
     }
 }
 
-/// Whether the longest packets do not fit into a page with what XDP adds.
+/// Returns true if the largest packets, with the space that XDP needs, exceed a page.
 fn needs_several_pieces(interface: &Interface) -> bool {
     const ONE_PAGE: usize = 3_498;
     interface.mtu_bytes as usize > ONE_PAGE

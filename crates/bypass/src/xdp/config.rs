@@ -1,23 +1,23 @@
-//! What a backend is opened with.
+//! Configuration of a backend.
 
 use std::time::Duration;
 
 use pathweave_datapath::backend::UdpConfig;
 
-/// What a backend is opened with.
+/// Configuration of a backend.
 #[derive(Clone, Debug)]
 pub struct XdpConfig {
-    /// The network interface, by name: `eth0`.
+    /// Name of the network interface, for instance `eth0`.
     pub interface: String,
-    /// Address, paths and ports, as for sockets. An unspecified address stands for the interface's first.
+    /// Address, paths and ports, as for sockets. An unspecified address stands for the interface's first address.
     pub udp: UdpConfig,
-    /// How long who waits for packets looks for them at the driver, with the adapter's interrupts off; `None`: packets come by
-    /// interrupts. Drivers without it do not mind.
+    /// Time for which a waiting thread polls the driver, with the adapter's interrupts off. `None`: packets arrive by
+    /// interrupts. Has no effect with drivers that do not support it.
     pub busy_poll: Option<Duration>,
 }
 
 impl XdpConfig {
-    /// An interface, with packets that come by interrupts.
+    /// Returns the configuration for an interface, with packets by interrupts.
     pub fn new(interface: impl Into<String>, udp: UdpConfig) -> Self {
         XdpConfig { interface: interface.into(), udp, busy_poll: None }
     }

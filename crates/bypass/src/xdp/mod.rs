@@ -1,4 +1,5 @@
-//! A backend of the datapath over AF_XDP: packets go to and from the network interface past the kernel's network stack.
+//! Datapath backend over AF_XDP: packets bypass the kernel's network stack between this process and the network
+//! interface.
 //!
 //! ```no_run
 //! use pathweave_datapath::{Device, DeviceConfig};
@@ -11,13 +12,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An XDP program gives us the packets that are for the device's ports, and passes all others to the kernel. What the device
-//! sends is made here: Ethernet, IP and UDP, with the source port of its path, so that networks spread paths as with
-//! sockets. It is the same on the wire, so peers may use either.
+//! An XDP program steers the packets for the device's ports to this process and passes all others to the kernel. The
+//! crate builds the frames to send: Ethernet, IP and UDP, with the source port of the path, so that networks spread
+//! paths as with sockets. The frames are the same as those of sockets, so the peer may use either.
 //!
-//! Each backend has the UDP sockets of [`UdpBackend`](pathweave_datapath::backend::UdpBackend), too. They hold the ports, carry
-//! what goes by another interface, have the kernel find out the Ethernet addresses of neighbours, and carry everything
-//! where the program is taken off or the interface goes: a device over AF_XDP is never worse off than one over UDP.
+//! Each backend also has the UDP sockets of [`UdpBackend`](pathweave_datapath::backend::UdpBackend). They hold the
+//! ports, carry packets over other interfaces, and make the kernel resolve the Ethernet addresses of neighbours. They
+//! carry everything if the program is detached or the interface is removed. A device over AF_XDP therefore reaches
+//! whatever one over UDP reaches.
 
 mod backend;
 mod config;

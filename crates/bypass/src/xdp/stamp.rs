@@ -1,33 +1,33 @@
-//! What the XDP program writes in front of a packet: when it arrived.
+//! Arrival time that the XDP program writes in front of a packet.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Bytes of a note: the sign, then the time.
+/// Size of a stamp in bytes: the sign, then the time.
 pub(crate) const BYTES: usize = 16;
-/// Tells a note from what else may lie in front of a packet.
+/// Magic number that distinguishes a stamp from other bytes in front of a packet.
 pub(crate) const SIGN: u64 = u64::from_ne_bytes(*b"pathwtim");
-/// Older ones are none.
+/// Largest plausible age. Older stamps are ignored.
 const OLDEST_NS: u64 = 1_000_000_000;
 
-/// Takes the note away: when the packet arrived, in nanoseconds of the kernel's monotonic clock.
+/// Removes the stamp and returns the arrival time in nanoseconds of the kernel's monotonic clock.
 #[inline]
 pub(crate) fn take(note: &mut [u8]) -> Option<u64> {
     let (sign, time) = note.split_first_chunk_mut::<8>()?;
     if u64::from_ne_bytes(*sign) != SIGN {
         return None;
     }
-    // The next packet here may have none.
+    // The sign is cleared, because the next packet at this address may have no stamp.
     *sign = [0; 8];
     time.first_chunk().map(|time| u64::from_ne_bytes(*time))
 }
 
-/// The present, by the same clock.
+/// Returns the current time of the same clock.
 pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// How long ago a packet arrived.
+/// Returns the age of a packet, or `None` if it is negative or implausible.
 #[inline]
 pub(crate) fn age_ns(arrived_ns: u64, now_ns: u64) -> Option<u64> {
     now_ns.checked_sub(arrived_ns).filter(|age| *age < OLDEST_NS)

@@ -1,4 +1,4 @@
-//! Which packets an interface gives to us: those for our ports. All others go to the kernel, as if we were not there.
+//! Steering of an interface's packets: those for our ports go to this process, all others to the kernel as usual.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,23 +10,23 @@ use pathweave_linux::bpf::{
 
 use crate::xdp::stamp;
 
-/// "To the kernel's network stack" (`enum xdp_action`).
+/// Action that passes a packet to the kernel's network stack (`enum xdp_action`).
 const PASS: i32 = 2;
-/// Functions of the kernel (`enum bpf_func_id`).
+/// Numbers of helper functions of the kernel (`enum bpf_func_id`).
 const LOOKUP: i32 = 1;
 const CLOCK_NS: i32 = 5;
 const REDIRECT: i32 = 51;
 const MAKE_ROOM_IN_FRONT: i32 = 54;
-/// Ports of a device: that at which peers reach it, and one a path.
+/// Largest number of ports of a device: the one on which peers reach it, and one per path.
 const MOST_PORTS: u32 = 512;
 
-/// Fields of `struct xdp_md`.
+/// Offsets of fields in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const NOTE: i16 = 8;
 const QUEUE: i16 = 16;
 
-/// What decides about packets, before it is attached.
+/// Loaded program that steers packets, with its maps.
 #[derive(Debug)]
 pub(crate) struct Steering {
     ports: Map,
@@ -35,7 +35,7 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Loads the program for what is sent to `local`, on an interface of so many queues.
+    /// Loads the program for packets to `local`, on an interface with this number of queues.
     pub(crate) fn load(local: SocketAddr, queues: u32) -> io::Result<Steering> {
         let ports = Map::new(MapKind::Hash, 4, 4, MOST_PORTS)?;
         let sockets = Map::new(MapKind::Sockets, 4, 4, queues)?;
@@ -43,17 +43,17 @@ impl Steering {
         Ok(Steering { ports, sockets, program })
     }
 
-    /// Packets of a queue go to this socket.
+    /// Sets the socket that receives the packets of a queue.
     pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.sockets.write(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
     }
 
-    /// Packets for this port are ours, too.
+    /// Receives packets to this port as well.
     pub(crate) fn add_port(&self, port: u16) -> io::Result<()> {
         self.ports.write(&u32::from(port.to_be()).to_ne_bytes(), &1u32.to_ne_bytes())
     }
 
-    /// From now on the interface's packets are looked at. In its driver, if that can.
+    /// Attaches the program to the interface, in its driver if that supports it.
     pub(crate) fn attach(&self, interface: u32) -> io::Result<(Link, Mode)> {
         match Link::attach(&self.program, interface, Mode::Driver) {
             Ok(link) => Ok((link, Mode::Driver)),
@@ -63,15 +63,15 @@ impl Steering {
     }
 }
 
-/// The same would be said in any mode.
+/// Returns true for errors that would occur in any mode.
 fn is_refusal(why: &io::Error) -> bool {
     matches!(why.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EBUSY | libc::EEXIST | libc::ENODEV))
 }
 
-/// Where things stand in a frame of one family.
+/// Offsets in a frame of one address family.
 struct Layout {
     kind: u16,
-    /// Of the headers.
+    /// Length of all headers.
     len: i16,
     protocol: i16,
     to: i16,
@@ -81,7 +81,7 @@ struct Layout {
 const IPV4: Layout = Layout { kind: 0x0800, len: 42, protocol: 23, to: 30, to_port: 36 };
 const IPV6: Layout = Layout { kind: 0x86dd, len: 62, protocol: 20, to: 38, to_port: 56 };
 
-/// Notes in front of the packet when it arrived, where the driver leaves room for that.
+/// Writes the arrival time in front of the packet, if the driver leaves space for it.
 fn note_time(code: &mut Code) {
     code.call(CLOCK_NS);
     code.copy(9, 0);
@@ -93,7 +93,7 @@ fn note_time(code: &mut Code) {
     code.load(Size::Word, 3, 6, DATA);
     code.copy(4, 2);
     code.add(4, stamp::BYTES as i32);
-    // So it is; the verifier wants to see it.
+    // This always holds, but the verifier requires the check.
     let too_short = code.jump(Condition::Above, 4, 3);
     code.constant(5, stamp::SIGN);
     code.store(Size::Double, 2, 0, 5);
@@ -102,8 +102,8 @@ fn note_time(code: &mut Code) {
     code.land(too_short);
 }
 
-/// The program: whole, unfragmented UDP packets without options for our address and one of our ports go to the socket of the
-/// queue at which they arrived.
+/// Returns the program. It redirects whole, unfragmented UDP packets without options, to our address and one of our
+/// ports, to the socket of the queue on which they arrived.
 fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
     const UDP: i32 = 17;
     let (layout, address) = match local.ip() {
@@ -123,7 +123,7 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
     code.load(Size::Byte, 3, 7, 14);
     if local.is_ipv4() {
         others.push(code.jump_if(Condition::Differs, 3, 0x45));
-        // Offset and "more fragments".
+        // Fragment offset and "more fragments" flag.
         code.load(Size::Half, 3, 7, 20);
         code.keep_bits(3, 0x3fff_u16.to_be().into());
         others.push(code.jump_if(Condition::Differs, 3, 0));
@@ -138,7 +138,7 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
         code.constant(4, u32::from_ne_bytes(*word).into());
         others.push(code.jump(Condition::Differs, 3, 4));
     }
-    // The port most packets are for is known; of others the map tells.
+    // The main port, to which most packets go, is compared directly. Other ports are looked up in the map.
     code.load(Size::Half, 3, 7, layout.to_port);
     let usual = code.jump_if(Condition::Equal, 3, local.port().to_be().into());
     code.store(Size::Word, 10, -4, 3);
@@ -151,7 +151,7 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
     note_time(&mut code);
     code.load(Size::Word, 2, 6, QUEUE);
     code.map(1, sockets);
-    // What is done where the queue has no socket.
+    // Fallback action if the queue has no socket.
     code.set(3, PASS);
     code.call(REDIRECT);
     code.end();

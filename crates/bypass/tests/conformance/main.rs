@@ -1,5 +1,5 @@
-//! Conformance: the datapath's script over AF_XDP, in packets of one and of several pieces, and with a peer that has sockets. What
-//! each side saw must be what it saw in simulated time.
+//! Conformance: runs the datapath's script over AF_XDP, with packets of one and of several pieces, and with a peer
+//! that uses sockets. Each side must observe the same as in simulated time.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 #![allow(dead_code, reason = "the datapath's own test uses the rest of its script")]
 
@@ -33,7 +33,7 @@ use script::{WEATHER, peer_restart, refusals, shared_bytes, verbs_and_sizes};
 use simulated::Simulated;
 use world::End;
 
-/// What the far end has; the near one has AF_XDP.
+/// Backend of the far end. The near end uses AF_XDP.
 trait Far {
     const NAME: &'static str;
     fn backend(config: &DeviceConfig) -> Box<dyn Backend>;
@@ -71,7 +71,7 @@ fn place(end: End) -> net::End {
 
 impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     const NAME: &'static str = F::NAME;
-    /// As `DeviceConfig::fit_link` computes it.
+    /// Payload computed by `DeviceConfig::fit_link`.
     const MTU_PAYLOAD: u16 = if MTU_BYTES == 9_000 { 8_832 } else { world::MTU as u16 };
 
     fn open() -> Self {
@@ -92,7 +92,7 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     }
 }
 
-/// The whole script.
+/// Runs the whole script.
 fn script<F: Far, const MTU_BYTES: u32>() {
     type Side<F, const MTU_BYTES: u32> = Real<Between<F, MTU_BYTES>>;
     for (seed, weather) in (41..).zip(&WEATHER) {

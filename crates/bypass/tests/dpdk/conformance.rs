@@ -1,4 +1,4 @@
-//! Conformance: the datapath's script over ports of DPDK. What each side saw must be what it saw in simulated time.
+//! Conformance: runs the datapath's script over ports of DPDK. Each side must observe the same as in simulated time.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::script::{WEATHER, peer_restart, refusals, shared_bytes, verbs_and_siz
 use crate::simulated::Simulated;
 use crate::world::{self, End};
 
-/// What both ends have.
+/// Kind of port at both ends.
 trait Kind: Sync + 'static {
     const NAME: &'static str;
     type Made: Ends;
@@ -63,7 +63,7 @@ fn place(end: End) -> net::End {
 
 impl<K: Kind, const MTU_BYTES: u32> Wires for Between<K, MTU_BYTES> {
     const NAME: &'static str = K::NAME;
-    /// As `DeviceConfig::fit_link` computes it.
+    /// Payload computed by `DeviceConfig::fit_link`.
     const MTU_PAYLOAD: u16 = if MTU_BYTES == 9_000 { 8_832 } else { world::MTU as u16 };
 
     fn open() -> Self {
@@ -80,7 +80,7 @@ impl<K: Kind, const MTU_BYTES: u32> Wires for Between<K, MTU_BYTES> {
     }
 }
 
-/// The whole script.
+/// Runs the whole script.
 fn script<K: Kind, const MTU_BYTES: u32>() {
     type Side<K, const MTU_BYTES: u32> = Real<Between<K, MTU_BYTES>>;
     for (seed, weather) in (41..).zip(&WEATHER) {

@@ -1,4 +1,4 @@
-//! Frames that are none of ours, or no frames at all, over packet sockets.
+//! Foreign and malformed frames over packet sockets.
 
 use pathweave_bypass::ether::Counters;
 use pathweave_bypass::ether::frame::Flaw;
@@ -34,7 +34,7 @@ impl Both {
 fn hostile_frames_are_counted_and_dropped() {
     let Some(net) = Net::make("hostile_frames_are_counted_and_dropped", 1_500, 1) else { return };
     let both = Both::open(&net, Family::V4);
-    // A packet socket sees what the kernel is sent, too; the driver has the kernel put fragments together before.
+    // A packet socket also receives what the kernel is sent. The driver has the kernel reassemble fragments first.
     let mut all = [&hostile::FOR_US[..], &hostile::FOR_OTHERS].concat();
     all.retain(|(flaw, _)| *flaw != Flaw::Fragment);
     hostile::hostile_frames_are_counted_and_dropped(both.target(&net), &all);

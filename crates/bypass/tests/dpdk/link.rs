@@ -1,4 +1,4 @@
-//! Namespaces and frames, as tests of the other backend that bypasses the kernel have them.
+//! Network namespaces and frames, shared with the tests of the XDP backend.
 
 #[path = "../support/hostile.rs"]
 pub(crate) mod hostile;

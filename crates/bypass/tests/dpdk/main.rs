@@ -1,5 +1,5 @@
-//! Ports of DPDK in one process: packet sockets between network namespaces, memory shared over a socket (memif), an interface made
-//! for the purpose (tap), and a ring. Skipped, with a word, where this process may not do what one of them needs.
+//! Tests of DPDK ports in one process: packet sockets between network namespaces, memory shared over a socket
+//! (memif), a tap interface, and a ring. A test is skipped with a message if this process lacks a permission.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 #![allow(dead_code, reason = "the datapath's own test uses the rest of its script")]
 

@@ -1,4 +1,4 @@
-//! Devices over memory that two ports share (`net_memif`).
+//! Devices over shared memory of two ports (`net_memif`).
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::link::net::{End, Family, PATIENCE, board, connect, wait_until, write_
 use crate::packet::{MUCH, exchange};
 use crate::places::{Ends, Memif, any_port, fit};
 
-/// Nothing else is on such a link.
+/// Exchanges messages. No other traffic is on such a link.
 fn over_memif(mtu_bytes: u32, family: Family, change: impl Fn(&mut pathweave_datapath::DeviceConfig)) {
     for tally in exchange(&Memif::new(End::Near), mtu_bytes, family, change) {
         assert_eq!((tally.foreign, tally.flawed, tally.sent_by_kernel), (0, [0; 8], 0), "{tally:?}");
-        // Until the link is up and both ends have found each other.
+        // Packets may be lost until the link is up and both ends have resolved each other.
         assert!(tally.lost < 100, "{tally:?}");
     }
 }
@@ -67,7 +67,7 @@ fn a_client_may_be_there_before_its_server() {
     let mut address = any_port(End::Far, Family::V4);
     address.set_port(18_515);
     std::thread::scope(|scope| {
-        // It has gone on trying for a while when there is somebody to answer.
+        // The client has retried for a while when the server starts.
         let connecting = scope.spawn(|| near.connect(address).expect("a connection"));
         wait_until("something was lost", || counters.read().lost > 0);
         let mut config = fit(End::Far, Family::V4, 1_500);
@@ -81,7 +81,8 @@ fn a_client_may_be_there_before_its_server() {
     });
 }
 
-/// Either end goes in the middle of a stream, whoever serves: the other sees its connection end, lives, and meets the next.
+/// Either end exits in the middle of a stream, with either end as server. The other end's connection closes, and it
+/// connects to the next peer.
 #[test]
 fn an_end_that_goes_while_much_is_under_way_harms_nobody() {
     for (server, rounds) in [(End::Near, 5), (End::Far, 5)] {

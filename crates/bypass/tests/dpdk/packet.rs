@@ -7,10 +7,10 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use crate::link::net::{End, Family, Net, board, connect, wait_until, write_and_compare};
 use crate::places::{Ends, fit};
 
-/// Bytes that take many packets of any size.
+/// Bytes that need many packets of any size.
 pub(crate) const MUCH: usize = 3_000_000;
 
-/// Writes and reads both ways past the kernel's network stack.
+/// Writes and reads in both directions, bypassing the kernel's network stack.
 pub(crate) fn exchange(
     ends: &impl Ends,
     mtu_bytes: u32,
@@ -31,7 +31,7 @@ pub(crate) fn exchange(
     }
     let tallies = [near_counts.read(), far_counts.read()];
     for tally in tallies {
-        // Much both ways, of which the kernel carried no more than what made it look for neighbours.
+        // Both directions carry much data. The kernel carries only the packets that trigger its neighbour resolution.
         let packets = (MUCH / mtu_bytes as usize) as u64;
         assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
         assert!(tally.sent_by_kernel < packets / 4, "{tally:?}");
@@ -82,7 +82,7 @@ fn peers_of_packet_sockets_may_use_the_kernels() {
         let tally = counters.read();
         let packets = (MUCH / mtu_bytes as usize) as u64;
         assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
-        // The kernel's own sockets got none of it.
+        // The kernel's own sockets received almost nothing.
         assert!(tally.received_by_kernel < 10, "{tally:?}");
     }
 }
@@ -97,7 +97,7 @@ fn an_interface_that_is_down_for_a_while_loses_nothing() {
     let (there, _back) = connect(&near, &far);
     let far_board = board(&far, MUCH);
     write_and_compare(&there, &far_board, MUCH, 1);
-    // That of the other end, which loses frames, and that of this one, whose driver refuses them.
+    // Takes down the far interface, which loses frames, and the near one, whose driver refuses them.
     for end in [End::Far, End::Near] {
         let sent_before = counters.read().sent;
         std::thread::scope(|scope| {

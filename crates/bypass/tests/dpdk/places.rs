@@ -1,4 +1,4 @@
-//! Ports of each kind, at two ends.
+//! Ports of each kind at two ends.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 
 use crate::link::net::{End, Family, INTERFACE, Net, address, config};
 
-/// A name that no other port of the process has.
+/// Returns a number that no other port of the process has.
 fn number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What opens a port.
+/// Returns the configuration of a port.
 pub(crate) fn config_of(
     vdev: &str,
     local: Option<Local>,
@@ -27,7 +27,7 @@ pub(crate) fn config_of(
     DpdkConfig { device, udp: config.udp(), local, gateway: None, mtu_bytes, huge_pages: HugePages::Never }
 }
 
-/// The address of an end, with its network.
+/// Returns the address of an end with its network.
 pub(crate) fn local(end: End, family: Family) -> Local {
     let prefix = if family == Family::V4 { 24 } else { 64 };
     Local::new(address(end, family), prefix).expect("an address")
@@ -35,12 +35,12 @@ pub(crate) fn local(end: End, family: Family) -> Local {
 
 /// Two ends with a port each.
 pub(crate) trait Ends: Sync {
-    /// A port of an end, opened in this thread's namespace.
+    /// Opens the port of an end, in this thread's namespace.
     fn backend(&self, end: End, mtu_bytes: u32, config: &DeviceConfig) -> Result<DpdkBackend, DpdkError>;
-    /// Runs where an end is.
+    /// Runs `work` in the namespace of an end.
     fn within<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T;
 
-    /// A device of an end.
+    /// Opens the device of an end.
     fn open(&self, end: End, mtu_bytes: u32, config: DeviceConfig) -> (Device, Counters) {
         self.within(end, || {
             let backend = self.backend(end, mtu_bytes, &config).expect("a port");
@@ -50,7 +50,7 @@ pub(crate) trait Ends: Sync {
     }
 }
 
-/// Packet sockets at a pair of virtual interfaces.
+/// Packet sockets on a pair of virtual interfaces.
 impl Ends for Net {
     fn backend(&self, _end: End, mtu_bytes: u32, config: &DeviceConfig) -> Result<DpdkBackend, DpdkError> {
         let vdev = format!("net_af_packet{},iface={INTERFACE}", number());
@@ -61,7 +61,7 @@ impl Ends for Net {
     }
 }
 
-/// Memory that two ports share. One of them serves, and the other is its client.
+/// Shared memory of two ports, a server and a client.
 pub(crate) struct Memif {
     folder: TempDir,
     server: End,
@@ -75,7 +75,8 @@ impl Memif {
 
 impl Ends for Memif {
     fn backend(&self, end: End, mtu_bytes: u32, config: &DeviceConfig) -> Result<DpdkBackend, DpdkError> {
-        // The driver keeps sockets by name, whoever's they are: in one process both ends need a name of their own.
+        // The driver identifies sockets by name for the whole process, so both ends need different names for one
+        // socket.
         let (role, folder) = if end == self.server { ("server", ".") } else { ("client", "././.") };
         let socket = self.folder.path().join(folder).join("memif.sock");
         let (number, socket) = (number(), socket.display());
@@ -88,14 +89,14 @@ impl Ends for Memif {
     }
 }
 
-/// What a device of an end is opened with, for packets of this length.
+/// Returns the configuration of an end's device for packets of this length.
 pub(crate) fn fit(end: End, family: Family, mtu_bytes: u32) -> DeviceConfig {
     let mut config = config(end, family);
     config.fit_link(mtu_bytes as usize).expect("an MTU");
     config
 }
 
-/// Any port of an end.
+/// Returns any port at the address of an end.
 pub(crate) fn any_port(end: End, family: Family) -> SocketAddr {
     SocketAddr::new(address(end, family), 0)
 }

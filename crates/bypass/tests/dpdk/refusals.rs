@@ -1,4 +1,4 @@
-//! What cannot be is refused with what to do.
+//! Impossible configurations are refused with the remedy.
 
 use pathweave_bypass::dpdk::{DpdkBackend, DpdkConfig, HugePages};
 use pathweave_datapath::DeviceConfig;
@@ -53,7 +53,7 @@ fn huge_pages_that_are_not_there_are_told() {
     let mut wants = config_of("net_ring91", Some(local(End::Near, Family::V4)), 1_500, &plain);
     wants.huge_pages = HugePages::Always;
     match DpdkBackend::open(&wants) {
-        // Of this machine: it has some.
+        // The machine has huge pages.
         Ok(_) => {}
         Err(why) => assert!(why.to_string().contains("`sysctl -w vm.nr_hugepages="), "{why}"),
     }

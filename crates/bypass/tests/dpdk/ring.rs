@@ -1,4 +1,4 @@
-//! A port that gives back what it is sent (`net_ring`): the backend alone.
+//! Tests of the backend alone, over a port that loops frames back (`net_ring`).
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ fn a_full_port_makes_wait_and_loses_nothing() {
     let mut ring = ring("net_ring12", Family::V4);
     let to = ring.local_addr();
     let bytes = vec![7; 64 * 100];
-    // Nobody takes them: the ring fills, then what waits for it.
+    // No one receives: the ring fills up, and then the queue for it.
     let mut sent = 0;
     while ring.send(&batch(to, &bytes, 100)).unwrap() == Sent::Done {
         ring.flush();
@@ -81,7 +81,7 @@ fn who_waits_is_woken_by_frames_by_others_and_by_time() {
         ring.wait(Wait { at_most, for_room: false }).unwrap();
         start.elapsed()
     };
-    // The link has come up, of which all are told: the ring gives that back.
+    // The announcement of the link comes back through the ring.
     wait(&mut ring, None);
     ring.receive(&mut |_| panic!("no datagram")).unwrap();
     let slept = wait(&mut ring, Some(Duration::from_millis(20)));
@@ -95,7 +95,7 @@ fn who_waits_is_woken_by_frames_by_others_and_by_time() {
         });
         assert!(wait(&mut ring, None) >= Duration::from_millis(29));
     });
-    // A frame that has left before the wait ends it at once.
+    // A frame sent before the wait ends it at once.
     ring.send(&batch(to, b"x", 1)).unwrap();
     wait(&mut ring, None);
     let mut count = 0;
@@ -111,7 +111,7 @@ fn what_cannot_be_sent_is_an_error_or_lost() {
     assert_eq!(number(ring.send(&batch(elsewhere, b"x", 1))), Some(libc::EHOSTUNREACH));
     let to = ring.local_addr();
     assert_eq!(number(ring.send(&batch(to, &[0; 1_600], 1_600))), Some(libc::EMSGSIZE));
-    // Nobody answers for a neighbour that is not there: the question comes back, and is not ours to answer.
+    // No one answers for a missing neighbour. The request comes back through the ring, and is not for our address.
     let nobody = "10.99.0.77:5".parse().unwrap();
     assert_eq!(ring.send(&batch(nobody, b"x", 1)).unwrap(), Sent::Done);
     ring.flush();

@@ -1,5 +1,5 @@
-//! A port whose other end is an interface of the kernel (`net_tap`): a peer with the kernel's sockets, and hostile frames, at a port
-//! that the kernel does not know.
+//! Tests of a port whose other end is a kernel interface (`net_tap`): a peer with the kernel's sockets, and hostile
+//! frames. The kernel does not know the port.
 
 use std::fs;
 
@@ -21,7 +21,8 @@ use crate::places::{config_of, local};
 
 const MUCH: usize = 1_000_000;
 
-/// A device at a tap, and one with the kernel's sockets at its other end. Both are in the namespace of the near end.
+/// Device at a tap, and a device with the kernel's sockets at its other end. Both are in the namespace of the near
+/// end.
 struct Tap {
     near: Device,
     counters: Counters,
@@ -32,7 +33,7 @@ struct Tap {
 
 impl Tap {
     fn open(net: &Net, number: u32, family: Family) -> Option<Tap> {
-        // Its addresses are those of the tap's ends now.
+        // The addresses of the link move to the two ends of the tap.
         net.remove_link();
         net.within(End::Near, || {
             let name = format!("tap{number}");
@@ -60,7 +61,7 @@ impl Tap {
     }
 }
 
-/// Gives the interface an address, and has it up.
+/// Gives the interface an address and takes it up.
 fn raise(netlink: &mut Netlink, name: &str, own: IpAddr) -> u32 {
     let index = Interface::find(netlink, name).expect("the driver has it up").index;
     let mut message = AddressMessage::default();
@@ -102,7 +103,7 @@ fn hostile_frames_from_the_kernel_are_counted_and_dropped() {
     };
     let Some(tap) = Tap::open(&net, 2, Family::V4) else { return };
     let Tap { near, counters, near_mac, far, interface } = &tap;
-    // Nothing shows frames that leave for a tap to whoever else sends there: they arrive at it alone.
+    // Frames that leave for a tap are not visible to other packet sockets there; they arrive at the port only.
     let raw = net.within(End::Near, || Raw::open_at(*interface)).expect("a packet socket");
     let target = Target { near, near_mac: *near_mac, counters, far, raw };
     let all = [&hostile::FOR_US[..], &hostile::FOR_OTHERS].concat();

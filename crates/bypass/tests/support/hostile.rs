@@ -1,4 +1,4 @@
-//! Frames that are none of ours, or no frames at all: counted, dropped, and nothing else comes of them.
+//! Foreign and malformed frames must be counted and dropped without further effect.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use super::namespaces::{End, Family, address, board, connect, pattern, wait_unti
 use super::raw::Raw;
 
 const MUCH: usize = 1_000_000;
-/// Where things stand in an IPv4 frame.
+/// Offsets in an IPv4 frame.
 const IP: usize = 14;
 const UDP: usize = 34;
 
-/// From nobody at the far end.
+/// Builds a frame from an unused port at the far end.
 pub(crate) fn frame(family: Family, to_mac: Mac, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let from = SocketAddr::new(address(End::Far, family), 40_000);
     let ends = Ends { from_mac: [2, 0, 0, 0, 0, 2], to_mac, from, to };
@@ -27,7 +27,7 @@ pub(crate) fn frame(family: Family, to_mac: Mac, to: SocketAddr, datagram: &[u8]
     out
 }
 
-/// Gives an IPv4 header its checksum again.
+/// Recomputes the checksum of an IPv4 header.
 fn seal(frame: &mut [u8]) {
     let header = &mut frame[IP..UDP];
     header[10..12].fill(0);
@@ -37,13 +37,13 @@ fn seal(frame: &mut [u8]) {
     header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
-/// Gives a UDP datagram over IPv4 a checksum, as the kernel's sockets do.
+/// Computes the checksum of a UDP datagram over IPv4, as the kernel's sockets do.
 fn sum_up(frame: &mut [u8]) {
     let udp = frame.len() - UDP;
     let words = frame[UDP - 8..]
         .chunks(2)
         .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
-    // With the addresses: protocol and length.
+    // The pseudo-header adds protocol and length.
     let mut sum: u32 = words.sum::<u32>() + 17 + udp as u32;
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
@@ -51,7 +51,7 @@ fn sum_up(frame: &mut [u8]) {
     frame[UDP + 6..UDP + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
 }
 
-/// A device that is sent such frames, one that is not, and how they get there.
+/// Device that receives the frames, its peer, and the socket that sends them.
 pub(crate) struct Target<'a> {
     pub(crate) near: &'a Device,
     pub(crate) near_mac: Mac,
@@ -60,12 +60,13 @@ pub(crate) struct Target<'a> {
     pub(crate) raw: Raw,
 }
 
-/// What is sent that is no datagram, by flaw: what an XDP program that chooses packets takes for ours, and what it leaves to the kernel.
+/// Numbers of invalid frames by flaw. The XDP program steers the first group to the device and passes the second to
+/// the kernel.
 pub(crate) const FOR_US: [(Flaw, u64); 3] = [(Flaw::Checksum, 2), (Flaw::Truncated, 3), (Flaw::Port, 1)];
 pub(crate) const FOR_OTHERS: [(Flaw, u64); 5] =
     [(Flaw::Vlan, 1), (Flaw::Fragment, 1), (Flaw::Options, 1), (Flaw::NotUdp, 1), (Flaw::Truncated, 1)];
 
-/// The near end counts exactly the flaws expected, and goes on.
+/// The near end must count exactly the expected flaws and continue to work.
 pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expected: &[(Flaw, u64)]) {
     let Target { near, near_mac, counters, far, raw } = target;
     let (there, back) = connect(near, far);
@@ -83,7 +84,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
         change(&mut frame);
         raw.send(&frame);
     };
-    // What the program takes for ours and the parser refuses.
+    // Frames that the program steers to the device and the parser rejects.
     send(&|frame| frame[IP + 8] ^= 1);
     send(&|frame| frame[UDP + 10] ^= 0x10);
     send(&|frame| {
@@ -93,7 +94,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     send(&|frame| frame[UDP + 5] += 1);
     send(&|frame| frame[UDP + 5] = 7);
     send(&|frame| frame[UDP..UDP + 2].fill(0));
-    // What goes to the kernel: a virtual network, fragments, options, another port, another protocol, too short for headers.
+    // Frames that go to the kernel: VLAN, fragments, options, another port, another protocol, too short for headers.
     send(&|frame| {
         frame.splice(12..12, [0x81, 0, 0, 5]);
     });
@@ -114,7 +115,8 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
         seal(frame);
     });
     send(&|frame| frame.truncate(41));
-    // Whole, and for us, and none of ours: the loop refuses it. It is the last, and packets do not overtake each other here.
+    // A complete frame for the device whose datagram the event loop refuses. It is the last one, and frames keep
+    // their order here.
     let refused = |device: &Device| device.stats().expect("it lives").refused_datagrams;
     let refused_before = refused(near);
     send(&|_| {});
@@ -123,7 +125,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     let after = counters.read();
     for flaw in Flaw::ALL {
         let counted = after.flawed(flaw) - before.flawed(flaw);
-        // The kernel at the other end has things to say of its own, over ICMPv6.
+        // The kernel at the other end also sends ICMPv6 messages.
         let expected = expected(flaw);
         let is_as_expected =
             counted == expected || flaw == Flaw::NotUdp && expected > 0 && counted > expected;
@@ -134,7 +136,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     write_and_compare(&there, &board(far, MUCH), MUCH, 3);
 }
 
-/// Datagrams of any bytes for the near end's port.
+/// Sends datagrams of random bytes to the near end's port.
 pub(crate) fn any_bytes_behind_good_headers_do_no_harm(target: Target<'_>, family: Family) {
     let Target { near, near_mac, counters, far, raw } = target;
     let (_there, back) = connect(near, far);

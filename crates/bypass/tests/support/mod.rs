@@ -1,4 +1,4 @@
-//! What tests over AF_XDP have in common.
+//! Functions shared by the tests over AF_XDP.
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
@@ -12,12 +12,13 @@ use pathweave_bypass::ether::Counters;
 use pathweave_bypass::xdp::{XdpBackend, XdpConfig, XdpError};
 use pathweave_datapath::{Device, DeviceConfig};
 
-/// Namespaces between which there is AF_XDP. `None`, said where nobody can overlook it: this process may make none, or has no AF_XDP.
+/// Creates namespaces that support AF_XDP. Returns `None`, with a clear message, if this process may not create
+/// namespaces or has no AF_XDP.
 pub(crate) fn make(test: &str, mtu_bytes: u32, queues: u32) -> Option<Net> {
     let net = Net::make(test, mtu_bytes, queues)?;
     match net.within(End::Near, || backend(&config(End::Near, Family::V4))) {
         Ok(_) => Some(net),
-        // Of this kernel, not of our making.
+        // Limits of this kernel, not mistakes of the test.
         Err(
             why @ (XdpError::Permission { .. }
             | XdpError::NoSockets
@@ -31,12 +32,12 @@ pub(crate) fn make(test: &str, mtu_bytes: u32, queues: u32) -> Option<Net> {
     }
 }
 
-/// At the interface of this thread's namespace.
+/// Opens a backend on the interface of this thread's namespace.
 pub(crate) fn backend(config: &DeviceConfig) -> Result<XdpBackend, XdpError> {
     XdpBackend::open(&XdpConfig::new(INTERFACE, config.udp()))
 }
 
-/// A device over AF_XDP.
+/// Opens a device over AF_XDP.
 pub(crate) fn bypass(net: &Net, end: End, config: DeviceConfig) -> (Device, Counters) {
     net.within(end, || {
         let backend = backend(&config).expect("AF_XDP");

@@ -21,33 +21,33 @@ use pathweave_datapath::{
 };
 use pathweave_linux::netlink::{Netlink, SystemError};
 
-/// Longer than anything here takes on a busy machine.
+/// Time limit, longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// The interface, at either end.
+/// Name of the interface at either end.
 pub(crate) const INTERFACE: &str = "link0";
 pub(crate) const INDEX: u32 = 77;
 
-/// One of the two ends.
+/// End of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Near,
     Far,
 }
 
-/// IPv4 or IPv6.
+/// Address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
     V6,
 }
 
-/// The namespaces, which go with this value and what is in them.
+/// The two namespaces. They are removed on drop.
 pub(crate) struct Net {
     near: File,
     far: File,
 }
 
-/// Runs on a thread of its own, for namespaces belong to threads.
+/// Runs `work` on a new thread, because namespaces belong to threads.
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match scope.spawn(work).join() {
         Ok(value) => value,
@@ -64,7 +64,8 @@ fn namespace() -> nix::Result<File> {
 }
 
 impl Net {
-    /// Interfaces of this MTU and so many queues. `None`, said where nobody can overlook it: this process may make none.
+    /// Creates namespaces with interfaces of this MTU and number of queues. Returns `None`, with a clear message, if
+    /// this process may not.
     pub(crate) fn make(test: &str, mtu_bytes: u32, queues: u32) -> Option<Net> {
         let (near, far) = match (namespace(), namespace()) {
             (Ok(near), Ok(far)) => (near, far),
@@ -88,7 +89,7 @@ impl Net {
                 LinkAttribute::Mtu(mtu_bytes),
                 LinkAttribute::NumTxQueues(queues),
                 LinkAttribute::NumRxQueues(queues),
-                // What a socket sends as one is cut into packets before it enters the link, as on one that is real.
+                // The kernel segments sends before they enter the link, as on a physical one.
                 LinkAttribute::GsoMaxSegs(1),
             ];
             message
@@ -121,7 +122,7 @@ impl Net {
         if end == End::Near { &self.near } else { &self.far }
     }
 
-    /// Runs in the namespace of an end.
+    /// Runs `work` in the namespace of an end.
     pub(crate) fn within<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T {
         on_thread(|| {
             setns(self.file(end), CloneFlags::CLONE_NEWNET).expect("the namespace is there");
@@ -129,7 +130,7 @@ impl Net {
         })
     }
 
-    /// A device over UDP sockets.
+    /// Opens a device over UDP sockets.
     pub(crate) fn sockets(&self, end: End, config: DeviceConfig) -> Device {
         self.within(end, || Device::open(config).expect("a device"))
     }
@@ -173,13 +174,13 @@ fn address_message(address: IpAddr) -> AddressMessage {
         IpAddr::V4(_) => (AddressFamily::Inet, 24),
         IpAddr::V6(_) => (AddressFamily::Inet6, 64),
     };
-    // Nobody else can have it: it need not be looked for.
+    // The address is unique, so duplicate detection is not needed.
     message.header.flags = AddressHeaderFlags::Nodad;
     message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
     message
 }
 
-/// A device of an end, without protection.
+/// Returns the configuration of an end's device, without protection.
 pub(crate) fn config(end: End, family: Family) -> DeviceConfig {
     DeviceConfig {
         protection: Protection::Insecure,
@@ -192,24 +193,24 @@ pub(crate) fn config(end: End, family: Family) -> DeviceConfig {
     }
 }
 
-/// A connection from `near` to `far`, and its other end.
+/// Connects `near` to `far`. Returns both ends of the connection.
 pub(crate) fn connect(near: &Device, far: &Device) -> (Connection, Connection) {
     let listener = far.listen().expect("nobody listens yet");
     let connection = near.connect(far.local_addr()).expect("a connection");
     (connection, listener.accept(PATIENCE).expect("the other end of it"))
 }
 
-/// Bytes that tell where they are from.
+/// Returns bytes that depend on position and salt.
 pub(crate) fn pattern(len: usize, salt: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9).wrapping_add(salt * 77) >> 8) as u8).collect()
 }
 
-/// Memory of a device, open to its peers.
+/// Registers memory of a device for its peers.
 pub(crate) fn board(device: &Device, len: usize) -> Registration {
     device.register(&Region::zeroed(len).expect("memory"), Access::READ_WRITE).expect("a key")
 }
 
-/// Writes bytes to the peer's memory, and looks whether they are there.
+/// Writes bytes to the peer's memory and checks that they arrive.
 #[track_caller]
 pub(crate) fn write_and_compare(connection: &Connection, board: &Registration, len: usize, salt: u64) {
     let bytes = pattern(len, salt);
@@ -224,7 +225,7 @@ pub(crate) fn write_and_compare(connection: &Connection, board: &Registration, l
     );
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -234,7 +235,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The kernel's answer as an error number.
+/// Returns the error number of a kernel error.
 pub(crate) fn number(why: &io::Error) -> i32 {
     why.raw_os_error().unwrap_or_default()
 }

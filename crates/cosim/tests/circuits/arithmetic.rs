@@ -1,13 +1,13 @@
-//! Whether fixed point costs anything: figures 8 and 9 of the paper at 80 % load, once with weights in floating point and once in the
-//! integers of the circuit, all else the same.
+//! Cost of fixed point: figures 8 and 9 of the paper at 80 % load, with weights in floating point and in the
+//! circuit's integers.
 
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::Quiet;
 
-/// The rails of the paper (`papers/laps/rail.toml`), and LAPS there as the paper's figures have it.
+/// Rails of the paper (`papers/laps/rail.toml`), with LAPS as in the paper's figures.
 const RAIL: &str = include_str!("../../../../papers/laps/rail.toml");
 
-/// Mean and 99th percentile of completion times, microseconds.
+/// Returns the mean and the 99th percentile of completion times in microseconds.
 fn completion_times(sizes: &str, arithmetic: &str, seed: u64) -> (f64, f64) {
     let set = [
         "scheme=study-laps".to_owned(),
@@ -37,7 +37,7 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, square.sqrt())
 }
 
-/// Over ten seeds, means of means and of 99th percentiles differ by less than seeds do.
+/// Over ten seeds, the means of the two statistics must differ by less than the seeds do.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn fixed_point_costs_less_than_seeds_differ() {

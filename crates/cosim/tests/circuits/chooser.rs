@@ -1,5 +1,5 @@
-//! The chooser as a circuit against the integers of `policy::laps::pipeline`: the same operations and draws, and every operation
-//! equal in its clock, its path, and all numbers that it has seen or written.
+//! Compares the chooser circuit with the integers of `policy::laps::pipeline`. Both get the same operations and random
+//! numbers. Every operation must be equal in its clock, its path, and all numbers read or written.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use crate::support;
 
 /// Words of the bench.
 pub(crate) const WORDS: (usize, usize) = (6, 14);
-/// Bits of a destination in the benches.
+/// Number of bits of a destination in the benches.
 pub(crate) const DESTINATION: u32 = 4;
 
-/// What enters in a clock.
+/// Operation that enters in a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Idle,
@@ -24,26 +24,26 @@ pub(crate) enum Operation {
     Update { destination: usize, path: usize, delay: Option<Ticks> },
 }
 
-/// What leaves in a clock.
+/// Result that leaves in a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Result {
     update: bool,
     destination: usize,
-    /// `None` for a choice without any weight.
+    /// Chosen path. `None` if all weights are 0.
     path: Option<usize>,
-    /// Of an update.
+    /// Weight written by an update.
     weight: Option<u32>,
     total: u64,
     left_sums: Vec<u64>,
 }
 
-/// A stimulus of the bench.
+/// Stimulus of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stimulus {
     pub(crate) reset: bool,
     pub(crate) operation: Operation,
     pub(crate) scale: Option<(usize, Scale)>,
-    /// A word of the generator's state.
+    /// Word of the generator's state.
     pub(crate) seed: Option<u64>,
 }
 
@@ -81,21 +81,22 @@ impl Stimulus {
     }
 }
 
-/// The model and what it must do.
+/// Model with its expected results.
 struct Bench {
     model: pathweave_cosim::Model,
     levels: usize,
     golden: Chooser,
     draws: Xoshiro256PlusPlus,
-    /// What is in the pipeline, and the clock in which each leaves.
+    /// Results in the pipeline, with the clock in which each leaves.
     due: VecDeque<(u64, Result)>,
     clock: u64,
-    /// Paths chosen.
+    /// Chosen paths.
     chosen: Vec<usize>,
 }
 
 impl Bench {
-    /// `None`, and a word, where there is no Verilator. The circuit is reset, all its memories being random before.
+    /// Builds and resets the circuit, whose memories are random before. Returns `None` with a message without
+    /// Verilator.
     fn new(levels: usize) -> Option<Self> {
         let parameters = [("PATH", levels as u32), ("DESTINATION", DESTINATION)];
         let model = support::build(&Circuit { bench: "chooser", parameters: &parameters, words: WORDS })?;
@@ -117,7 +118,7 @@ impl Bench {
         13 + 2 * self.levels as u64
     }
 
-    /// All weights become 0, which takes a clock for each path of each destination.
+    /// Resets all weights to 0, which takes one clock per path of each destination.
     fn reset(&mut self) {
         let scales: Vec<Scale> = (0..1 << DESTINATION).map(|d| self.golden.scale(d)).collect();
         self.golden = Chooser::new(1 << DESTINATION, 1 << self.levels);
@@ -145,7 +146,7 @@ impl Bench {
         self.run(&all);
     }
 
-    /// What the integers make of it.
+    /// Adds the result of the integers for an operation.
     fn expect(&mut self, operation: Operation) {
         let (update, destination, path, weight) = match operation {
             Operation::Idle => return,
@@ -170,12 +171,12 @@ impl Bench {
         self.due.push_back((self.clock + self.latency(), result));
     }
 
-    /// Clocks it, and compares each clock.
+    /// Clocks the circuit and compares each clock.
     fn run(&mut self, stimuli: &[Stimulus]) {
         let words: Vec<Vec<u32>> = stimuli.iter().map(Stimulus::words).collect();
         let responses = self.model.run(&words);
         for (stimulus, response) in stimuli.iter().zip(responses) {
-            // What enters in the clock of a new scale still has the old one.
+            // An operation in the clock of a new scale still uses the old one.
             self.expect(stimulus.operation);
             if let Some((destination, scale)) = stimulus.scale {
                 self.golden.set_scale(destination, scale);
@@ -209,7 +210,7 @@ impl Bench {
         assert!(self.due.is_empty());
     }
 
-    /// Random operations; `crowd` of the destinations and paths are used, so that neighbours meet.
+    /// Runs random operations. `crowd` restricts the destinations and paths, so that operations meet in the pipeline.
     fn random(&mut self, rng: &mut Rng, operations: usize, crowd: Crowd) {
         let (destinations, paths) = match crowd {
             Crowd::None => (1 << DESTINATION, 1 << self.levels),
@@ -246,7 +247,7 @@ impl Bench {
     }
 }
 
-/// How operations spread.
+/// Distribution of operations.
 #[derive(Clone, Copy)]
 enum Crowd {
     None,
@@ -271,14 +272,14 @@ fn random_operations_leave_no_difference() {
     bench.set_scales(flat);
     bench.random(&mut rng, 60_000, Crowd::Few);
     bench.random(&mut rng, 60_000, Crowd::None);
-    // And again after a reset with operations under way.
+    // Repeats it after a reset with operations in the pipeline.
     let first = update(0, 0, Some(1));
     bench.run(&[first; 5]);
     bench.reset();
     bench.random(&mut rng, 10_000, Crowd::Few);
 }
 
-/// The first numbers that the authors of Xoshiro256++ give for the state (1, 2, 3, 4), which is the seed of every
+/// The first numbers that the authors of Xoshiro256++ publish for the state (1, 2, 3, 4), which is the seed of every
 /// bench here.
 #[test]
 fn the_generator_that_the_circuit_is_compared_with_is_the_published_one() {
@@ -287,7 +288,7 @@ fn the_generator_that_the_circuit_is_compared_with_is_the_published_one() {
     assert_eq!([(); 3].map(|()| draws.next_u64()), [41_943_041, 58_720_359, 3_588_806_011_781_223]);
 }
 
-/// Two hops, one clock apart: what is down is not chosen by the next operation, and may be by the one before.
+/// Two operations one clock apart. The later one must not choose a path that is down; the earlier one may.
 #[test]
 fn each_operation_sees_exactly_those_before_it() {
     let Some(mut bench) = Bench::new(3) else { return };
@@ -297,7 +298,7 @@ fn each_operation_sees_exactly_those_before_it() {
     let choose = Stimulus::operation(Operation::Choose { destination: 5 });
     bench.run(&[choose, up, choose, down, choose]);
     let other = update(5, 4, Some(7));
-    // Three updates of a leaf in a row: the last one holds.
+    // Three updates of a leaf in consecutive clocks. The last one must hold.
     let again = [40_000, 3, 20_000].map(|delay| update(5, 4, Some(delay)));
     bench.run(&[other, choose]);
     bench.run(&again);
@@ -307,7 +308,7 @@ fn each_operation_sees_exactly_those_before_it() {
     assert_eq!(bench.golden.total(5), u64::from(bench.golden.weight(5, 4)));
 }
 
-/// A thousand operations back to back take a thousand clocks, each the latency of its size: 19, 25 and 29.
+/// A thousand consecutive operations take a thousand clocks plus the latency of the size: 19, 25 and 29.
 #[test]
 #[ignore = "builds two more models: `make hardware-test`"]
 fn sixty_four_and_256_paths_likewise() {
@@ -321,7 +322,7 @@ fn sixty_four_and_256_paths_likewise() {
     }
 }
 
-/// `COSIM_OPERATIONS` random operations of each size, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` random operations of each size. Default: ten million.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_random_operations_leave_no_difference() {
@@ -336,7 +337,7 @@ fn ten_million_random_operations_leave_no_difference() {
     }
 }
 
-/// A million draws of the circuit have the frequencies of the exact softmax: chi-square at p = 0.001.
+/// The circuit's choices must have the frequencies of the exact softmax, by a chi-square test at p = 0.001.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn a_million_choices_have_the_frequencies_of_the_exact_softmax() {

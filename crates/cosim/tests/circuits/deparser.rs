@@ -1,5 +1,5 @@
-//! The deparser as a circuit against `crates/wire`: a frame with any path, port, stamp and checksums leaves as the frame that `emit`
-//! makes with those that are to be written.
+//! Compares the deparser circuit with `crates/wire`. A frame with any path, port, stamp and checksums must leave as
+//! the frame that `emit` writes with the requested values.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::support;
 const WORDS: (usize, usize) = (22, 19);
 const LATENCY: usize = 15;
 
-/// A frame that goes in, what is to be written, and the frame that is to come out.
+/// Input frame, values to be written, and expected output frame.
 struct Case {
     goes_in: Vec<u8>,
     ours: bool,
@@ -59,7 +59,7 @@ fn case(rng: &mut Rng) -> Case {
     };
     let mut goes_in = goes_in;
     if ours {
-        // Whatever was there.
+        // The circuit overwrites these fields, so their content is random.
         goes_in[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&[rng.next_u64() as u8; 2]);
         goes_in[ETHERNET + 26..ETHERNET + 28].copy_from_slice(&[rng.next_u64() as u8; 2]);
         let end = goes_in.len() - 4;
@@ -82,7 +82,7 @@ fn random(model: &mut Model, rng: &mut Rng, count: usize) {
                 words[0] = 0;
                 stimuli.push(words);
             }
-            // What comes with a frame counts in its first beat.
+            // The side data of a frame is read in its first beat.
             let first = due.back().is_none_or(|(_, beat): &(usize, Beat)| beat.last);
             let any = (rng.next_u64() as u16, rng.next_u64() as u16, rng.next_u64());
             let (path, port, now) = case.stamp.filter(|_| first).unwrap_or(any);
@@ -131,7 +131,7 @@ fn frames_leave_as_the_wire_crate_emits_them() {
     random(&mut model, &mut Rng::for_component(1, "cosim-deparser", 0), 3_000);
 }
 
-/// `COSIM_OPERATIONS` frames, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` frames. Default: ten million.
 #[test]
 #[ignore = "an hour: `make hardware-test`"]
 fn ten_million_frames_leave_as_the_wire_crate_emits_them() {

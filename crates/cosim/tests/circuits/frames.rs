@@ -1,4 +1,4 @@
-//! Frames for circuits: packets of every kind, damaged ones, and the beats in which they travel.
+//! Frames for circuits: packets of every kind, damaged ones, and the beats that carry them.
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
@@ -6,30 +6,30 @@ use pathweave_wire::{
     Operation, RdData, Route, Segment, emit, entropy_port,
 };
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub(crate) const ETHERNET: usize = 14;
 
-/// One beat of an AXI-Stream of 512 bits.
+/// Beat of an AXI-Stream with 512 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Beat {
     pub(crate) bytes: [u8; 64],
-    /// Bytes that are there: all but in the last beat.
+    /// Number of valid bytes: 64 in all beats but the last.
     pub(crate) len: usize,
     pub(crate) last: bool,
 }
 
 impl Beat {
-    /// The bits that say which bytes are there.
+    /// Returns the `keep` bits, which mark valid bytes.
     pub(crate) fn keep(&self) -> u64 {
         u64::MAX >> (64 - self.len)
     }
-    /// Its data as words of 32 bits.
+    /// Returns the data as 32-bit words.
     pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
         self.bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
     }
 }
 
-/// The beats of a frame. What the last has more than the frame is `fill`.
+/// Returns the beats of a frame. Invalid bytes of the last beat are `fill`.
 pub(crate) fn beats(frame: &[u8], fill: u8) -> Vec<Beat> {
     let count = frame.len().div_ceil(64);
     let beat = |(i, chunk): (usize, &[u8])| {
@@ -84,7 +84,7 @@ fn data(rng: &mut Rng, longest: u32) -> Data {
     }
 }
 
-/// A body of any kind, with payloads of less than `longest` bytes.
+/// Returns a body of any kind, with payloads of less than `longest` bytes.
 pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
     use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence, Trimmed};
     let psn = u64::from(rng.below(1 << 24));
@@ -144,21 +144,21 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
     }
 }
 
-/// A segment of any kind between any queue pairs, as frames carry it.
+/// Returns a segment of any kind between any queue pairs, with values that frames can carry.
 pub(crate) fn segment(rng: &mut Rng, longest: u32) -> Segment {
     let qp = |rng: &mut Rng| QpNum(rng.below(1 << 24));
     Segment {
         dst_qp: qp(rng),
         src_qp: qp(rng),
         path: PathId(rng.next_u64() as u16),
-        // Of data; elsewhere it is not carried.
+        // Only data carries it.
         pull_target: (rng.below(3) == 0).then(|| credit(rng)),
         body: body(rng, longest),
     }
     .as_carried()
 }
 
-/// Addresses and all that a frame has besides its segment.
+/// Returns random addresses and other fields that a frame has besides its segment.
 pub(crate) fn route(rng: &mut Rng, segment: &Segment) -> Route {
     let mac = |rng: &mut Rng| std::array::from_fn(|_| rng.next_u64() as u8);
     Route {
@@ -172,7 +172,7 @@ pub(crate) fn route(rng: &mut Rng, segment: &Segment) -> Route {
     }
 }
 
-/// The frame of a segment with a payload of any bytes.
+/// Returns the frame of a segment with a random payload.
 pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &Route) -> Vec<u8> {
     let len = match &segment.body {
         Body::Data(data) if data.op != Operation::ReadRequest => data.len.into(),
@@ -186,7 +186,7 @@ pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &Route) -> Vec<u8> 
     out
 }
 
-/// Makes the lengths and checksums of a frame right that has enough bytes for them, so that what is behind them is looked at.
+/// Corrects the lengths and checksums of a frame that is long enough, so that the fields behind them are reached.
 pub(crate) fn reseal(frame: &mut [u8], checksum: bool) {
     let Some(packet) = frame.get_mut(ETHERNET..).filter(|packet| (44..=65_535).contains(&packet.len()))
     else {
@@ -224,7 +224,7 @@ fn folded(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Sets the IPv4 checksum and the ICRC, as docs/wire.md has them.
+/// Sets the IPv4 checksum and the ICRC as specified in docs/wire.md.
 pub(crate) fn seal(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let sum = !folded(&packet[..20]);
@@ -238,7 +238,7 @@ pub(crate) fn seal(packet: &mut [u8]) {
     packet[end..].copy_from_slice(&crc32fast::hash(&covered).to_le_bytes());
 }
 
-/// Changes a frame as a network, or somebody who means ill, may: some bytes, its length, bytes behind it.
+/// Damages a frame as a network or an attacker may: some bytes, its length, bytes behind it.
 pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
     match rng.below(8) {
         0 => frame.truncate(1 + rng.below(frame.len() as u32) as usize),
@@ -247,7 +247,8 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
             frame.extend((0..more).map(|_| rng.next_u64() as u8));
         }
         2 => {
-            // Bits of the type of service, time to live or FECN, which are not covered; or any other.
+            // Changes bits of the type of service, time to live or FECN, which the ICRC does not cover, or any other
+            // bits.
             let at = if rng.below(2) == 0 {
                 [15, 22, 46][rng.below(3) as usize]
             } else {
@@ -259,7 +260,7 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
         }
         kind => {
             for _ in 0..=rng.below(3) {
-                // Mostly in the headers.
+                // Mostly changes the headers.
                 let reach = if rng.below(4) == 0 { frame.len() } else { frame.len().min(120) };
                 let at = rng.below(reach as u32) as usize;
                 frame[at] = match rng.below(4) {
@@ -276,7 +277,7 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
     }
 }
 
-/// A message of one packet, a SEND of `len` bytes; with none it is the data packet with the fewest bytes.
+/// Returns a message of one packet, a SEND of `len` bytes. With `len` 0 it is the shortest data packet.
 pub(crate) fn a_send(psn: u64, len: u16) -> Data {
     Data {
         psn,

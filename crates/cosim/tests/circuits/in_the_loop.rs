@@ -1,5 +1,5 @@
-//! The circuit in the loop: queue pairs of the simulator whose paths the Verilated chooser draws. The run is, bit by bit, that in
-//! which the integers of `policy::laps::pipeline` draw them.
+//! Circuit in the loop: the Verilated chooser chooses the paths of the simulator's queue pairs. The run must be
+//! identical to one with the integers of `policy::laps::pipeline`.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::support;
 const LEVELS: usize = 3;
 const LATENCY: usize = 13 + 2 * LEVELS;
 
-/// What draws: eight paths to one destination.
+/// Chooser of eight paths to one destination.
 trait Draw: Debug + Send {
     fn update(&mut self, path: usize, delay: Option<Ticks>);
     fn choose(&mut self) -> Option<usize>;
@@ -92,10 +92,10 @@ impl Draw for Circuitry {
     }
 }
 
-/// Draws a path as the one before leaves, on the delays known by then.
+/// Path picker that chooses the next path when a packet leaves, by the delays known then.
 #[derive(Clone, Debug)]
 struct Drawn {
-    /// One a queue pair: a copy would draw from the same.
+    /// Chooser of one queue pair. Copies of the picker share it.
     from: Arc<Mutex<dyn Draw>>,
     delays: Vec<Ticks>,
     next: usize,
@@ -104,7 +104,7 @@ struct Drawn {
 impl Drawn {
     fn draw(&mut self) {
         let drawn = self.from.lock().expect("nobody panics while holding it").choose();
-        // With every path down any will do: the endpoint gives up by itself.
+        // With every path down, any path will do. The endpoint gives up by itself.
         self.next = drawn.unwrap_or(self.next);
     }
     fn update(&mut self, path: usize, delay: Option<Ticks>) {
@@ -140,7 +140,7 @@ impl PathPicker for Drawn {
     }
 }
 
-/// Which of the two draws.
+/// Chooser that a run uses.
 #[derive(Clone, Copy, Debug)]
 enum By {
     Integers,
@@ -162,7 +162,7 @@ impl MakePicker for By {
     }
 }
 
-/// Eight hosts whose messages cross eight spines, one link of which goes down and comes back.
+/// Eight hosts whose messages cross eight spines. One link of a spine goes down and comes up again.
 const SCENARIO: &str = r#"
 topology = { kind = "leaf-spine", leaves = 2, spines = 8, hosts_per_leaf = 4 }
 

@@ -1,6 +1,6 @@
-//! The whole of LAPS as a circuit on a line of 100 Gb/s full of least frames: how many clocks a packet takes. A peer
-//! acknowledges what leaves, answers probes and sends data itself; both directions are as fast as the line, frame by
-//! frame, and no faster. All that leaves is compared with the integers as everywhere.
+//! Throughput of the complete LAPS circuit on a link of 100 Gb/s full of minimum-size frames. A peer acknowledges
+//! received packets, answers probes and sends data as well. Both directions run at link rate, frame by frame. All
+//! output is compared with the integers as in the other tests.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,19 @@ use crate::top::{
     Bench, FLOW, LINE_BEAT, PATHS, Request, address_of, beat_of, command, idle, now_of, put_host, put_line,
 };
 
-/// Bytes of the line a clock: 100 Gb/s at 250 MHz.
+/// Bytes of the link per clock: 100 Gb/s at 250 MHz.
 const BYTES: i64 = 50;
-/// Checksum of Ethernet, preamble, gap.
+/// Bytes around a frame on the link: Ethernet checksum, preamble, gap.
 const AROUND: i64 = 24;
-/// Least data packet and its acknowledgement on the line, in bytes.
+/// Sizes of the shortest data packet and of its acknowledgement on the link, in bytes.
 const DATA: usize = 110;
 const ACK: usize = 126;
-/// Clocks from a frame that has left to its answer at the earliest: the loss rings of the bench hold what leaves
-/// meanwhile.
+/// Smallest number of clocks from a sent frame to its answer. The bench's loss rings hold the packets sent meanwhile.
 const AWAY: usize = 60;
-/// PSNs of a flow without an acknowledgement.
+/// Number of PSNs of a flow without an acknowledgement.
 const PSNS: u64 = 1 << 24;
 
-/// A direction of the line: it takes the next beat when those before are through.
+/// Direction of the link. It accepts the next beat when the earlier ones are through.
 #[derive(Debug, Default)]
 struct Wire {
     left: i64,
@@ -44,43 +43,43 @@ impl Wire {
     }
 }
 
-/// Which of the two send data.
+/// Sides that send data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Load {
     circuit: bool,
     peer: bool,
-    /// Paths of the only destination that are up.
+    /// Number of paths of the only destination that are up.
     paths: u32,
 }
 
 impl Load {
-    /// Bytes that a packet takes of the line in the direction that is full: of its acknowledgement, if only one side
-    /// sends; both directions have packets and acknowledgements if both do.
+    /// Returns the bytes that a packet takes in the full direction. If one side sends, that is the direction of its
+    /// acknowledgements. If both send, both directions carry packets and acknowledgements.
     fn bytes(self) -> usize {
         if self.circuit && self.peer { DATA + ACK } else { ACK }
     }
 }
 
-/// What was measured, after the beginning.
+/// Rates measured after the start phase.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
-    /// Clocks for each data packet that leaves, and for each that arrives.
+    /// Clocks per data packet sent, and per data packet received.
     out: f64,
     in_: f64,
-    /// Most beats from the line that have waited for the circuit.
+    /// Largest number of beats from the link that waited for the circuit.
     waited: usize,
 }
 
 struct Peer {
     rng: Rng,
-    /// Answers, with the clock from which on they may be sent.
+    /// Answers, with the clock from which each may be sent.
     answers: VecDeque<(usize, Vec<u8>)>,
     sent: u64,
     sends: bool,
-    /// Data goes no faster than what it is answered with fits on the line.
+    /// Pace of data, such that the answers to it fit the link.
     next_data: f64,
     each: f64,
-    /// The last frame was an answer.
+    /// True if the last frame was an answer.
     answered: bool,
 }
 
@@ -93,11 +92,11 @@ impl Peer {
         frame(&mut self.rng, &segment, &route)
     }
 
-    /// A frame of the circuit's arrives.
+    /// Receives a frame of the circuit.
     fn hears(&mut self, clock: usize, frame: &[u8]) {
         let packet = Packet::parse_ethernet(frame).expect("what the circuit sends");
         let segment = packet.segment(0);
-        // Paths differ by 80 ns, and each packet by as much.
+        // Paths differ by 80 ns in delay, and packets on one path by up to as much.
         let took = |rng: &mut Rng| {
             Time::from_ps(80_000 * (12 + u64::from(segment.path.0)) + u64::from(rng.below(80_000)))
         };
@@ -134,7 +133,7 @@ impl Peer {
     fn next(&mut self, clock: usize) -> Option<Vec<u8>> {
         let data = self.sends && self.next_data <= clock as f64;
         let answer = self.answers.front().is_some_and(|(from, _)| *from <= clock);
-        // By turns, as the circuit does.
+        // Answers and data alternate, as in the circuit.
         self.answered = answer && !(data && self.answered);
         if self.answered {
             return self.answers.pop_front().map(|(_, frame)| frame);
@@ -143,7 +142,7 @@ impl Peer {
             return None;
         }
         self.next_data += self.each;
-        // The even flows are open, each from a PSN of its own on.
+        // The even flows are open, each starting at a different PSN.
         let flow = self.sent % 4 * 2;
         let psn = (flow * 1_000 + self.sent / 4) % PSNS;
         self.sent += 1;
@@ -153,7 +152,7 @@ impl Peer {
     }
 }
 
-/// Sends for `clocks`, then until all is through; what the circuit has done is that of the integers.
+/// Sends for `clocks`, and then until everything has arrived. Compares the circuit's output with the integers.
 fn measure(load: Load, clocks: usize) -> Option<Rates> {
     let mut bench = Bench::new()?;
     let mut rng = Rng::for_component(1, "cosim-line", 0);
@@ -206,7 +205,7 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
                 waits += 1;
             }
         }
-        // The host has always more to send.
+        // The host always has more to send.
         if host.is_empty() && load.circuit && sends && host_waits < 16 {
             host.extend(beats(&least, 0));
             requests.push(Request { frame: least.clone(), ours: true, chosen: Some((clock as u16, 0)) });
@@ -237,7 +236,7 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
         responses.push(response);
     }
     bench.check(&arriving, &requests, &responses);
-    // Of the second half, when all is on its way.
+    // Counts the second half only, in which the pipeline is full.
     let each = |ends: &[usize]| {
         let counted: Vec<_> = ends.iter().filter(|clock| (clocks / 2..clocks).contains(*clock)).collect();
         clocks as f64 / 2.0 / counted.len() as f64
@@ -245,8 +244,8 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
     Some(Rates { out: each(&left), in_: each(&arrived), waited })
 }
 
-/// A packet takes as many clocks as the line needs for it and its acknowledgement, whichever direction they go, with
-/// a hundredth more for probes, and nothing piles up before the circuit.
+/// A packet takes the clocks that the link needs for it and its acknowledgement, with 1 % more for probes. Nothing
+/// queues in front of the circuit. This holds for each direction, and for both together.
 #[test]
 fn a_line_full_of_least_frames_is_as_fast_as_the_line() {
     for (circuit, peer) in [(true, true), (true, false), (false, true)] {
@@ -260,8 +259,8 @@ fn a_line_full_of_least_frames_is_as_fast_as_the_line() {
     }
 }
 
-/// If all packets take one path, the loss rings need two clocks for each that leaves and two for each that is heard
-/// of. Then four clocks bound the one direction, and the line, with 4.72, both together.
+/// All packets take one path. Then, the loss rings need two clocks for each sent packet and two for each acknowledged
+/// one. So four clocks limit one direction, and the link with 4.72 limits both together.
 #[test]
 fn one_path_for_all_is_slower_than_the_line_one_way() {
     for (peer, bound) in [(true, 1.01 * 4.72), (false, 1.01 * 4.0)] {

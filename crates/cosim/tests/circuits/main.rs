@@ -1,7 +1,7 @@
-//! The circuits of `hardware/laps`, simulated by Verilator, against what `policy::laps::pipeline` says they do. Where there is no
-//! Verilator each test says so and ends.
+//! Tests of the circuits of `hardware/laps`, simulated by Verilator, against `policy::laps::pipeline`. Without Verilator
+//! each test is skipped with a message.
 
-#![allow(clippy::print_stdout)] // What is skipped is said, and what long tests have measured.
+#![allow(clippy::print_stdout)] // Skipped tests and results of long tests are printed.
 
 mod arithmetic;
 mod chooser;

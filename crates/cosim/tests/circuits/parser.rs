@@ -1,5 +1,5 @@
-//! The parser as a circuit against `crates/wire`: the same frames accepted, and of these the same segment, addresses and lengths.
-//! Frames are those of the fuzz targets' seeds, packets of every kind, and both damaged.
+//! Compares the parser circuit with `crates/wire`. Both must accept the same frames, with the same segment, addresses
+//! and lengths. Inputs are the seeds of the fuzz targets, packets of every kind, and damaged forms of both.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -16,12 +16,12 @@ use crate::frames::{ETHERNET, a_send, beats, damage, frame, reseal, route, segme
 use crate::support;
 
 const WORDS: (usize, usize) = (19, 25);
-/// From a frame's last beat.
+/// Latency in clocks from a frame's last beat.
 const LATENCY: usize = 10;
-/// PSNs are near this one.
+/// Expected PSN for the expansion of 24-bit PSNs.
 const NEAR: u64 = 1 << 40;
 
-/// What is known of an accepted packet.
+/// Parsed fields of an accepted packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
     segment: Segment,
@@ -29,7 +29,7 @@ struct Told {
     payload_len: usize,
 }
 
-/// As `crates/wire` decides.
+/// Returns the result of `crates/wire`.
 fn expected(frame: &[u8]) -> Option<Told> {
     let packet = Packet::parse_ethernet(frame).ok()?;
     Some(Told { segment: packet.segment(NEAR), route: *packet.route(), payload_len: packet.payload().len() })
@@ -45,7 +45,7 @@ fn at(bytes: &[u8], at: usize, len: usize) -> u64 {
     bytes[at..at + len].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// `None` while nothing leaves, `Some(None)` for a refused frame.
+/// Returns the circuit's result: `None` if nothing leaves, `Some(None)` for a rejected frame.
 fn told(words: &[u32]) -> Option<Option<Told>> {
     let mut reader = Reader::new(words);
     let valid = reader.take(32) == 1;
@@ -175,7 +175,7 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
         _ => Body::Control(Control::EdgeEcho { sent_at: stamp(8) }),
     };
     let pull_target = (flags & 0x20 != 0).then(|| match opcode & 0x3f {
-        // Behind the receive of a WRITE with immediate.
+        // In a WRITE with immediate, the receive field precedes it.
         0x09 | 0x0b => credit(32),
         _ => credit(28),
     });
@@ -194,7 +194,7 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
 
 struct Bench {
     model: Model,
-    /// How many frames were accepted and refused.
+    /// Numbers of accepted and rejected frames.
     decided: [usize; 2],
 }
 
@@ -208,7 +208,7 @@ impl Bench {
         Some(Bench { model, decided: [0; 2] })
     }
 
-    /// Sends frames, with idle clocks before some beats; each is decided after exactly the latency.
+    /// Sends frames, with idle clocks before some beats. Each must be decided after exactly the latency.
     fn run(&mut self, rng: &mut Rng, frames: &[Vec<u8>]) {
         let idle = |rng: &mut Rng| {
             let mut words: Vec<u32> = (0..WORDS.0).map(|_| rng.next_u64() as u32).collect();
@@ -222,7 +222,7 @@ impl Bench {
                 while pauses && rng.below(3) == 0 {
                     stimuli.push(idle(rng));
                 }
-                // Before the last beat `keep` does not matter.
+                // `keep` is ignored in all beats but the last.
                 let keep = if beat.last { beat.keep() } else { rng.next_u64() };
                 let mut words = vec![2 | u32::from(beat.last) << 2, keep as u32, (keep >> 32) as u32];
                 words.extend(beat.words());
@@ -251,7 +251,8 @@ impl Bench {
     }
 }
 
-/// Every seed of every fuzz target, as a frame, behind an Ethernet header, and that with its lengths and checksums made right.
+/// Returns every seed of every fuzz target as a frame, also behind an Ethernet header, and that also with corrected
+/// lengths and checksums.
 fn seeds() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let entries = |folder: &Path| {
@@ -312,13 +313,13 @@ fn it_decides_as_the_wire_crate_does() {
     assert!(bench.decided.iter().all(|count| *count > 800), "{:?}", bench.decided);
 }
 
-/// A packet of each kind, with and without pull target: as it is, with each bit of its headers from the BTH on changed, and with a
-/// word less or more before the ICRC.
+/// Tests a packet of each kind, with and without a pull target: unchanged, with each bit of its headers from the BTH
+/// on changed, and with a word less or more before the ICRC.
 #[test]
 fn each_bit_of_a_header_and_each_word_counts_as_in_the_wire_crate() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-parser", 3);
-    // 17 opcodes of data twice; an acknowledgement and 7 refusals; CNP, RD, Missing; 7 of schemes.
+    // 17 opcodes of data twice; an acknowledgement and 7 refusals; CNP, RD and Missing; 7 of schemes.
     const KINDS: usize = 34 + 8 + 3 + 7;
     let bth = ETHERNET + 28;
     let mut seen = BTreeSet::new();
@@ -353,7 +354,7 @@ fn each_bit_of_a_header_and_each_word_counts_as_in_the_wire_crate() {
     assert!(bench.decided.iter().all(|count| *count > 4_000), "{:?}", bench.decided);
 }
 
-/// Every cut of a frame, and bytes behind it up to the next beat.
+/// Tests every truncation of a frame, and extra bytes behind it up to the next beat.
 #[test]
 fn it_notices_every_cut() {
     let Some(mut bench) = Bench::new() else { return };
@@ -371,7 +372,7 @@ fn it_notices_every_cut() {
     }
 }
 
-/// Frames of the most bytes there are, back to back.
+/// Tests frames of the largest size, back to back.
 #[test]
 fn it_takes_the_longest_frames() {
     let Some(mut bench) = Bench::new() else { return };
@@ -393,7 +394,7 @@ fn it_takes_the_longest_frames() {
     assert_eq!(bench.decided, [3, 3]);
 }
 
-/// `COSIM_OPERATIONS` frames, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` frames. Default: ten million.
 #[test]
 #[ignore = "an hour: `make hardware-test`"]
 fn ten_million_frames_are_decided_as_the_wire_crate_does() {

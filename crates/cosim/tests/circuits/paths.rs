@@ -1,5 +1,5 @@
-//! The path state as a circuit against that of `policy::laps::pipeline`: every operation leaves in its clock with the same path and
-//! delay, and writes the same entry.
+//! Compares the path state circuit with `policy::laps::pipeline`. Every operation must leave in the same clock with the
+//! same path and delay, and write the same entry.
 
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl Stimulus {
     }
 }
 
-/// What leaves: an update for the chooser, and what was written.
+/// Output: an update for the chooser, and the written entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Result {
     update: Option<Update>,
@@ -142,7 +142,7 @@ impl Bench {
             left -= part;
             let stimuli: Vec<Stimulus> = (0..part)
                 .map(|_| {
-                    // Now and then a long silence, up to the second within which the sweep comes.
+                    // Occasionally a long pause, up to the second within which the sweep comes.
                     now =
                         now.wrapping_add(if rng.below(512) == 0 { rng.below(1 << 30) } else { rng.below(8) });
                     let path = rng.below(1 << levels) as usize;
@@ -194,7 +194,7 @@ fn random_operations_leave_no_difference() {
     bench.random(&mut rng, 60_000, 3, 16);
 }
 
-/// `COSIM_OPERATIONS` random operations of each size, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` random operations of each size. Default: ten million.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_random_operations_leave_no_difference() {

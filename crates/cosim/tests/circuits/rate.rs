@@ -1,4 +1,5 @@
-//! The rate unit as a circuit against that of `policy::laps::pipeline`: the state of the flow equal after each acknowledgement.
+//! Compares the rate unit circuit with `policy::laps::pipeline`: the state of the flow must be equal after each
+//! acknowledgement.
 
 use std::collections::VecDeque;
 
@@ -142,7 +143,7 @@ fn random_operations_leave_no_difference() {
     random(40_000, 1 << FLOW, 1);
 }
 
-/// `COSIM_OPERATIONS` acknowledgements, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` acknowledgements. Default: ten million.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_acknowledgements_leave_no_difference() {

@@ -1,5 +1,6 @@
-//! The receiving side as a circuit, with builder and deparser behind it, against `crates/wire` and `policy::laps::pipeline`: the frames that
-//! go to the host, the frames that answer, and what acknowledgements and replies measure, all in order, while all ends make it wait.
+//! Compares the receive circuit, with builder and deparser behind it, with `crates/wire` and `policy::laps::pipeline`.
+//! Frames to the host, answers, and the measurements from acknowledgements and replies must be equal and in order,
+//! while all ends stall it.
 
 use std::collections::VecDeque;
 
@@ -17,12 +18,12 @@ use crate::support;
 const WORDS: (usize, usize) = (22, 42);
 const FLOW: u32 = 3;
 const BUFFER: u32 = 7;
-/// A longer frame is cut.
+/// Size in bytes beyond which a frame is truncated.
 const LONGEST: usize = 64 << (BUFFER - 1);
-/// Picoseconds of a clock.
+/// Picoseconds per clock.
 const STEP: u64 = 4_000;
 
-/// What an acknowledgement or a reply tells.
+/// Measurement from an acknowledgement or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     pub(crate) ack: bool,
@@ -33,16 +34,16 @@ pub(crate) struct Heard {
     pub(crate) stamp: u64,
 }
 
-/// What becomes of a frame.
+/// Result of a frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// With the two bits that say what was decided.
+    /// Frame to the host, with the two bits of the decision.
     pub(crate) to_host: Option<(Vec<u8>, u64)>,
     pub(crate) answer: Option<Vec<u8>>,
     pub(crate) heard: Option<Heard>,
 }
 
-/// What the receiving side does with a frame that arrives at `now`.
+/// Returns the expected result of a frame that arrives at `now`.
 pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome {
     let frame = &frame[..frame.len().min(LONGEST)];
     let Ok(packet) = Packet::parse_ethernet(frame) else {
@@ -127,12 +128,12 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
     outcome
 }
 
-/// Puts a frame together from its beats.
+/// Assembler of a frame from its beats.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly(Vec<u8>);
 
 impl Assembly {
-    /// Gives the frame with its last beat.
+    /// Adds a beat, and returns the frame with its last beat.
     pub(crate) fn push(&mut self, beat: &Beat) -> Option<Vec<u8>> {
         self.0.extend(&beat.bytes[..beat.len]);
         beat.last.then(|| std::mem::take(&mut self.0))
@@ -143,7 +144,7 @@ struct Bench {
     model: Model,
     answers: Answers,
     now: u64,
-    /// First PSN that has not been sent, of each flow.
+    /// First PSN that has not been sent, by flow.
     next: [u32; 1 << FLOW],
     answered: usize,
     heard: usize,
@@ -165,7 +166,7 @@ impl Bench {
         Some(Bench { model, answers, now: 0, next: [0; 1 << FLOW], answered: 0, heard: 0 })
     }
 
-    /// A frame of any kind, mostly of those that are looked at here.
+    /// Returns a frame of any kind, mostly of those that the receive side handles.
     fn frame(&mut self, rng: &mut Rng) -> Vec<u8> {
         let longest = if rng.below(40) == 0 { 6_000 } else { [8, 64, 300][rng.below(3) as usize] };
         let mut segment = segment(rng, longest);
@@ -193,7 +194,7 @@ impl Bench {
         frame
     }
 
-    /// Opens and closes flows, then sends frames, which wait for each other and for all that is behind them.
+    /// Opens and closes flows, then sends frames with stalls at all ends.
     fn run(&mut self, rng: &mut Rng, count: usize) {
         let mut stimuli = Vec::new();
         for flow in 0..1 << FLOW {
@@ -211,7 +212,7 @@ impl Bench {
         }
         stimuli.extend(vec![vec![0; WORDS.0]; 8]);
         let frames: Vec<Vec<u8>> = (0..count).map(|_| self.frame(rng)).collect();
-        // How often each end waits, of 16.
+        // Stall rate of each end, in sixteenths.
         let waits = [0, 1, 2].map(|_| [0, 4, 12][rng.below(3) as usize]);
         let flags =
             |rng: &mut Rng| (5..8).fold(0, |bits, i| bits | u32::from(rng.below(16) >= waits[i - 5]) << i);
@@ -221,7 +222,7 @@ impl Bench {
                 words.extend([beat.keep() as u32, (beat.keep() >> 32) as u32]);
                 words.extend(beat.words());
                 stimuli.push(words);
-                // Enough for what leaves slowest, so that the bench's own buffer does not run over.
+                // Enough idle clocks for the slowest output, so that the bench's own buffer does not overflow.
                 for _ in 0..rng.below(if waits.contains(&12) { 12 } else { 3 }) {
                     let mut words = vec![0; WORDS.0];
                     words[0] = flags(rng);
@@ -242,7 +243,7 @@ impl Bench {
             at(&mut words);
             words
         };
-        // A frame is taken, leaves to the host or as an answer; a delay is told.
+        // Bits for activity: a frame is accepted, leaves to the host or as an answer, or a delay is reported.
         const HAPPENS: u32 = 1 | 1 << 1 | 1 << 5 | 1 << 7;
         let last = |response: &[u32]| response[0] & HAPPENS != 0;
         stimuli.extend(support::until_quiet(&mut self.model, &mut responses, idle, last));
@@ -317,7 +318,7 @@ fn frames_are_answered_and_handed_on() {
     assert!(bench.answered > 250 && bench.heard > 150, "{} {}", bench.answered, bench.heard);
 }
 
-/// Sends frames without a pause while nothing has to wait; gives the responses.
+/// Sends frames back to back without stalls, and returns the responses.
 fn back_to_back(bench: &mut Bench, frames: &[Vec<u8>]) -> Vec<Vec<u32>> {
     let mut stimuli = Vec::new();
     for beat in frames.iter().flat_map(|frame| beats(frame, 0)) {
@@ -334,7 +335,7 @@ fn back_to_back(bench: &mut Bench, frames: &[Vec<u8>]) -> Vec<Vec<u32>> {
     responses
 }
 
-/// Frames of the least size fill the line, and nothing waits: a packet is 2 clocks.
+/// Minimum-size frames back to back do not stall: each packet takes 2 clocks.
 #[test]
 fn least_frames_back_to_back_are_taken_without_a_pause() {
     let Some(mut bench) = Bench::new() else { return };
@@ -349,7 +350,7 @@ fn least_frames_back_to_back_are_taken_without_a_pause() {
     assert!(responses[2..802].iter().all(|words| words[0] & 1 == 1));
 }
 
-/// Packets of one flow in neighbouring clocks: each is answered by what those before it have left.
+/// Packets of one flow in consecutive clocks. The answer to each must include the effects of earlier ones.
 #[test]
 fn neighbours_of_a_flow_see_each_other() {
     let Some(mut bench) = Bench::new() else { return };
@@ -390,11 +391,11 @@ fn a_frame_reaches_the_host_after_sixteen_clocks() {
     let frames = [frame(&mut rng, &notice, &route)];
     let responses = back_to_back(&mut bench, &frames);
     let clock = |bit: u32| responses.iter().position(|words| words[0] >> bit & 1 == 1).expect("it happens");
-    // Its second beat is taken a clock after the first.
+    // The second beat is accepted one clock after the first.
     assert_eq!(clock(1), clock(0) + 1 + 16, "the latency that receive.sv names");
 }
 
-/// `COSIM_OPERATIONS` frames, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` frames. Default: ten million.
 #[test]
 #[ignore = "an hour: `make hardware-test`"]
 fn ten_million_frames_are_answered_and_handed_on() {

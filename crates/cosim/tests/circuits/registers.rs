@@ -1,5 +1,5 @@
-//! The registers as a circuit against `hardware/registers.csv`: every address, what it is after a reset, which bits keep what is
-//! written, and what is refused; and the page that lists them.
+//! Compares the register circuit with `hardware/registers.csv`: every address, reset value, writable bits, and
+//! refused accesses. Also checks the page that lists the registers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const OKAY: u32 = 0;
 const SLAVE_ERROR: u32 = 2;
 const DECODE_ERROR: u32 = 3;
 
-/// Commands, by their codes in `hardware/commands.csv`.
+/// Commands with their codes from `hardware/commands.csv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Command {
@@ -48,7 +48,7 @@ struct Register {
     name: String,
     writable: bool,
     mask: u32,
-    /// `None` if it depends.
+    /// Reset value. `None` if it depends on inputs.
     reset: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ fn hardware() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hardware")
 }
 
-/// The rows of a file behind its first, without quotes: only last columns have commas in them.
+/// Returns the rows of a file after its header, without quotes. Only the last column contains commas.
 fn rows(name: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(hardware().join(name)).expect("it is there");
     text.lines().skip(1).map(|line| line.splitn(6, ',').map(str::to_owned).collect()).collect()
@@ -79,7 +79,7 @@ fn table() -> Vec<Register> {
         .collect()
 }
 
-/// The address of a register.
+/// Returns the address of a register.
 pub(crate) fn address(name: &str) -> u32 {
     let found = table().into_iter().find(|register| register.name == name);
     found.unwrap_or_else(|| panic!("no register {name}")).address
@@ -87,7 +87,7 @@ pub(crate) fn address(name: &str) -> u32 {
 
 struct Bench {
     model: Model,
-    /// What is not the bus: readiness for a command, counts, time, rate and room.
+    /// Inputs other than the bus: readiness for a command, counts, time, rate and space.
     beside: [u32; 7],
 }
 
@@ -106,11 +106,11 @@ impl Bench {
         words[2] |= read;
         self.model.run(&[words]).remove(0)
     }
-    /// The answer to a write; `None` if it is not taken in this clock.
+    /// Writes a register. Returns the response, or `None` if the write is not accepted in this clock.
     fn try_write(&mut self, address: u32, data: u32, strobe: u32) -> Option<u32> {
         let taken = self.step(0b110 | strobe << 8 | address << 16, data, 0)[0] & 3;
         assert!(taken == 0 || taken == 3, "address and data are taken together");
-        // The answer stays until it is taken.
+        // The response must stay until it is accepted.
         (taken == 3).then(|| {
             let held: Vec<u32> = (0..2).map(|_| self.step(0, 0, 0)[0] >> 2 & 7).collect();
             let answer = self.step(0b1000, 0, 0)[0] >> 2 & 7;
@@ -122,7 +122,7 @@ impl Bench {
     fn write(&mut self, address: u32, data: u32) -> u32 {
         self.try_write(address, data, 0xf).expect("nothing is under way")
     }
-    /// The answer, and the data.
+    /// Reads a register. Returns the response and the data.
     fn read(&mut self, address: u32) -> (u32, u32) {
         assert_eq!(self.step(0b1_0000, 0, address)[0] >> 5 & 1, 1, "taken");
         let held = self.step(0, 0, 0);
@@ -149,7 +149,7 @@ fn every_address_is_as_the_table_has_it() {
         }
         let expected = match register {
             None => DECODE_ERROR,
-            // 0 is no command.
+            // 0 is not a command.
             Some(register) if register.writable && register.name != "COMMAND" => OKAY,
             Some(_) => SLAVE_ERROR,
         };

@@ -1,5 +1,5 @@
-//! The rings as a circuit against those of `policy::laps::pipeline`: the same packets lost, in the same order, none lost
-//! or kept twice, whether operations follow as closely as they can or not.
+//! Compares the loss ring circuit with `policy::laps::pipeline`. The same packets must be lost in the same order, none of
+//! them twice, whether operations are back to back or not.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use crate::support;
 const WORDS: (usize, usize) = (4, 4);
 const POOL: u32 = 4;
 const PATHS: u32 = 3;
-/// From an operation to the first packet that it loses.
+/// Clocks from an operation to the first packet that it declares lost.
 const LATENCY: usize = 4;
-/// Between lost packets.
+/// Clocks between lost packets.
 const EACH: usize = 2;
-/// Operations that the queue of the bench holds, less some.
+/// Operations that the queue of the bench holds, with some margin.
 const QUEUE: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ fn stimulus(reset: bool, path: usize, operation: Option<Operation>) -> Vec<u32> 
 struct Bench {
     model: Model,
     golden: Rings,
-    /// Stamps of what was sent on each path, for echoes that hit.
+    /// Stamps of packets sent on each path, for echoes that match.
     sent: Vec<VecDeque<u64>>,
     stamp: u64,
     lost: usize,
@@ -66,7 +66,7 @@ impl Bench {
         Some(Bench { model, golden, sent: vec![VecDeque::new(); 1 << PATHS], stamp: 0, lost: 0, full: 0 })
     }
 
-    /// An operation that makes sense, with stamps and echoes that sometimes do not.
+    /// Returns a plausible operation. Its stamp or echo is sometimes invalid.
     fn operation(&mut self, rng: &mut Rng, path: usize) -> Operation {
         let ring = &mut self.sent[path];
         match rng.below(16) {
@@ -89,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// What the rings are to lose by an operation.
+    /// Returns the packets that the rings should lose by an operation.
     fn golden(&mut self, path: usize, operation: Operation) -> Vec<InFlight> {
         match operation {
             Operation::Sent(packet) => {
@@ -101,14 +101,15 @@ impl Bench {
         }
     }
 
-    /// Operations, one a clock as long as the queue has room, or with pauses; at the end all have ended.
+    /// Runs random operations, back to back as long as the queue has space, or with pauses. At the end all have
+    /// completed.
     fn random(&mut self, rng: &mut Rng, operations: usize) {
         let mut stimuli = Vec::new();
         let mut due = VecDeque::new();
         let pauses = rng.below(2) * rng.below(8);
-        // Few paths make operations wait for each other.
+        // With few paths, operations wait for each other.
         let paths = 1 << rng.below(PATHS + 1);
-        // The clock in which all has ended, if each operation takes as long as it can.
+        // Clock in which everything has completed, if each operation takes the longest time.
         let mut ends = 0;
         for _ in 0..operations {
             let path = rng.below(paths) as usize;
@@ -135,8 +136,7 @@ impl Bench {
         assert_eq!((last.free, last.full), (self.golden.free(), self.golden.free() == 0));
     }
 
-    /// One operation after the other, as closely as they can: the clocks in which they are taken and in which packets
-    /// are lost.
+    /// Runs operations back to back. Returns the clocks in which they are accepted and in which packets are lost.
     fn closely(&mut self, operations: &[(usize, Operation)]) -> (Vec<usize>, Vec<usize>) {
         let mut stimuli: Vec<_> =
             operations.iter().map(|(path, operation)| stimulus(false, *path, Some(*operation))).collect();
@@ -153,7 +153,7 @@ impl Bench {
     }
 }
 
-/// What the bench says in a clock.
+/// Output of the bench in a clock.
 struct Response {
     taken: bool,
     queue_ready: bool,
@@ -178,25 +178,24 @@ fn packet(stamp: u64) -> Operation {
     Operation::Sent(InFlight { queue_pair: 1, psn: 2, stamp })
 }
 
-/// The clocks between neighbours.
+/// Returns the differences of consecutive clocks.
 fn between(clocks: &[usize]) -> Vec<usize> {
     clocks.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Packets leave and are heard of by turns: an operation a clock on different paths, one in two clocks on the same
-/// path.
+/// Sent and acknowledged packets alternate. Operations take one clock on different paths, and two on the same path.
 #[test]
 fn sent_and_heard_by_turns_take_a_clock_each() {
     let Some(mut bench) = Bench::new() else { return };
     let turns = |paths: u64| -> Vec<_> {
         let path = |i: u64| (i % paths) as usize;
-        // What has left three turns before is heard of.
+        // The packet sent three turns earlier is acknowledged.
         let heard = |i: u64| i.checked_sub(3).map(|i| (path(i), Operation::Heard(100 + i)));
         (0..40).flat_map(|i| [Some((path(i), packet(100 + i))), heard(i)].into_iter().flatten()).collect()
     };
     let (taken, lost) = bench.closely(&turns(8));
     assert_eq!((taken.len(), lost.len()), (77, 0));
-    // The first four are of one kind; one is taken while the one before is not yet under way.
+    // The first four operations are of one kind. Each is accepted before the previous one has started.
     assert_eq!(between(&taken)[..4], [1, 2, 2, 2]);
     assert!(between(&taken)[4..].iter().all(|clocks| *clocks == 1), "{taken:?}");
     bench.closely(&[(5, Operation::Expired), (6, Operation::Expired), (7, Operation::Expired)]);
@@ -231,7 +230,7 @@ fn random_operations_leave_no_difference() {
     random(60_000);
 }
 
-/// `COSIM_OPERATIONS` operations, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` operations. Default: ten million.
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_operations_leave_no_difference() {

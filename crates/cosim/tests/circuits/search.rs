@@ -1,4 +1,5 @@
-//! The search table as a circuit: an address finds its destination from the clock after its entry on, until another takes its place.
+//! Tests the search table circuit: an address finds its destination from the clock after its entry on, until another
+//! entry replaces it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ const SEARCH: u32 = 4;
 const DESTINATION: u32 = 4;
 const LATENCY: usize = 2;
 
-/// Where an address lies in a way of the table.
+/// Returns the slot of an address in a way of the table.
 fn place(address: u32, way: usize) -> usize {
     (0..32).fold(0, |place, i| {
         let bit = if way == 0 { i % SEARCH } else { (3 * i + i / SEARCH) % SEARCH };

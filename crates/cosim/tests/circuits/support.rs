@@ -1,8 +1,8 @@
-//! What tests of circuits share.
+//! Functions shared by the tests of circuits.
 
 use pathweave_cosim::{Circuit, Error, Model};
 
-/// The simulation of a circuit; `None`, and a word, where there is no Verilator.
+/// Builds the simulation of a circuit. Returns `None` with a message without Verilator.
 pub(crate) fn build(circuit: &Circuit<'_>) -> Option<Model> {
     match Model::build(circuit) {
         Ok(model) => Some(model),
@@ -14,8 +14,8 @@ pub(crate) fn build(circuit: &Circuit<'_>) -> Option<Model> {
     }
 }
 
-/// Clocks without input until nothing has happened for a while, or for 30,000: gives the stimuli, and what comes out
-/// is appended.
+/// Clocks without input until nothing has happened for a while, or for 30,000 clocks. Returns the stimuli, and
+/// appends the output to `responses`.
 pub(crate) fn until_quiet(
     model: &mut Model,
     responses: &mut Vec<Vec<u32>>,
@@ -37,7 +37,7 @@ pub(crate) fn until_quiet(
     stimuli
 }
 
-/// Says how far a long test has come, every hundred thousand operations.
+/// Prints the progress of a long test every hundred thousand operations.
 pub(crate) fn progress(before: usize, now: usize) {
     const EACH: usize = 100_000;
     if now / EACH > before / EACH {
@@ -45,7 +45,7 @@ pub(crate) fn progress(before: usize, now: usize) {
     }
 }
 
-/// How many operations a long test does: `COSIM_OPERATIONS`, ten million unless it says otherwise.
+/// Returns the number of operations of a long test: `COSIM_OPERATIONS`, or ten million by default.
 pub(crate) fn operations() -> usize {
     std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"))
 }

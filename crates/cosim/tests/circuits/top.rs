@@ -1,6 +1,6 @@
-//! The whole of LAPS as a circuit against `crates/wire` and `policy::laps::pipeline`: frames from line and host go in, and every frame, event
-//! and rate that comes out is that of the integers, while all ends make it wait. The order in which operations enter is recorded; the
-//! integers do them in the same order.
+//! Compares the complete LAPS circuit with `crates/wire` and `policy::laps::pipeline`. Frames from the link and from the
+//! host go in, and every frame, event and rate that comes out must be that of the integers, while all ends stall it.
+//! The integers perform the operations in the order recorded from the circuit.
 
 use std::collections::VecDeque;
 
@@ -27,14 +27,14 @@ const POOL: u32 = 7;
 const LINE: u64 = 100_000_000_000;
 /// Clocks from an operation on the paths to the chooser.
 const TO_CHOOSER: usize = 2;
-/// Destinations that have addresses and paths.
+/// Number of destinations with addresses and paths.
 pub(crate) const KNOWN: u32 = 4;
 
 pub(crate) fn address_of(destination: u32) -> u32 {
     0x0a00_0000 | destination
 }
 
-/// A frame of the host.
+/// Frame of the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) frame: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     pub(crate) chosen: Option<(u16, u16)>,
 }
 
-/// What the line gets next.
+/// Source of the next frame to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Host,
@@ -66,10 +66,10 @@ struct Golden {
 pub(crate) struct Bench {
     pub(crate) model: Model,
     golden: Golden,
-    /// Stamps of packets that have left, with destination and path: an acknowledgement may echo them.
+    /// Stamps of sent packets with destination and path, which an acknowledgement may echo.
     left: Vec<(u32, usize, u64)>,
     now: u64,
-    /// How many: frames sent, probes, delays heard, lost packets, rates changed, choices asked for again.
+    /// Counts of frames sent, probes, measured delays, lost packets, rate changes, and repeated choices.
     pub(crate) counts: [usize; 6],
 }
 
@@ -98,21 +98,21 @@ pub(crate) fn command(code: Command, arguments: [u32; 3]) -> Vec<Vec<u32>> {
     ]
 }
 
-/// Without any input; the ends that are ready are those of the bits.
+/// Returns a stimulus without input. `ready` has a bit for each end that is ready.
 pub(crate) fn idle(ready: u32) -> Vec<u32> {
     let mut words = vec![0; WORDS.0];
     words[0] = ready << 6;
     words
 }
 
-/// A beat from the line.
+/// Adds a beat from the link.
 pub(crate) fn put_line(words: &mut [u32], beat: &Beat) {
     words[0] |= 2 | u32::from(beat.last) << 2;
     (words[3], words[4]) = (beat.keep() as u32, (beat.keep() >> 32) as u32);
     words[5..21].iter_mut().zip(beat.words()).for_each(|(at, word)| *at = word);
 }
 
-/// A beat of the host's, with what comes with its frame.
+/// Adds a beat of the host, with the side data of its frame.
 pub(crate) fn put_host(words: &mut [u32], beat: &Beat, request: &Request) {
     words[0] |= 1 << 3 | u32::from(beat.last) << 4;
     (words[21], words[22]) = (beat.keep() as u32, (beat.keep() >> 32) as u32);
@@ -172,7 +172,7 @@ impl Bench {
                 let port = 0xc000 | destination << 8 | path;
                 bench.golden.ports[leaf(destination as usize, path as usize)] = port as u16;
                 setup.extend(command(Command::Port, [destination | path << 16, port, 0]));
-                // The last destination has all its paths down at first.
+                // All paths of the last destination are down at first.
                 let up = u32::from(destination + 1 < KNOWN);
                 setup.extend(command(Command::Path, [destination | path << 16, up, 900 + 30 * path]));
             }
@@ -182,7 +182,7 @@ impl Bench {
         Some(bench)
     }
 
-    /// A frame from the line: often an acknowledgement of what has left.
+    /// Returns a frame from the link, often an acknowledgement of a sent packet.
     fn arriving(&mut self, rng: &mut Rng) -> Vec<u8> {
         let mut segment = segment(rng, 200);
         let mut source =
@@ -262,7 +262,7 @@ impl Bench {
             stimuli.push(words);
         }
         let mut responses = self.model.run(&stimuli);
-        // Frames, events, operations other than the sweep, what leaves.
+        // Bits for activity: frames, events, operations other than the sweep, and output.
         const HAPPENS: u32 = 0x6039_7cd1;
         support::until_quiet(
             &mut self.model,
@@ -278,7 +278,7 @@ impl Bench {
         let mut arriving = arriving.iter();
         let (mut hosts, mut answers) = (VecDeque::new(), VecDeque::<Vec<u8>>::new());
         let (mut measured, mut echoes) = (VecDeque::<Heard>::new(), VecDeque::<Heard>::new());
-        // Of choices: silent paths in the order looked for, paths in the order drawn; then what has left.
+        // Choices: silent paths in the order searched and paths in the order chosen. Then sent packets.
         let mut wanting: VecDeque<&Request> =
             requests.iter().filter(|request| request.chosen.is_some()).collect();
         let mut sending: VecDeque<&Request> = requests.iter().collect();
@@ -310,7 +310,7 @@ impl Bench {
             }
             begins = if flag(7) { flag(8) } else { begins };
 
-            // Operations on the paths, in the clock in which the chooser has what they change.
+            // Operations on the paths, in the clock in which the chooser has their changes.
             let entered = at.checked_sub(TO_CHOOSER).map(|at| &responses[at]);
             let did = |bit: u32| entered.is_some_and(|response| response[0] >> bit & 1 == 1);
             let operation = entered.unwrap_or(response);
@@ -366,7 +366,7 @@ impl Bench {
                 golden.paths.sweep(ticks, destination, path);
             }
 
-            // What leaves.
+            // Sent packets.
             if flag(20) {
                 let source = match (flag(24), flag(25)) {
                     (false, _) => Source::Host,
@@ -469,7 +469,7 @@ impl Bench {
                 self.counts[4] += usize::from(current < LINE);
             }
         }
-        // Those of the last clocks, when nothing but the sweep is left.
+        // Operations of the last clocks, when only the sweep is still running.
         for operation in responses.iter().rev().take(TO_CHOOSER).rev() {
             assert_eq!(operation[0] >> 10 & 7, 0, "an operation of the last clocks");
             if operation[0] >> 15 & 1 == 1 {
@@ -486,11 +486,11 @@ impl Bench {
     }
 }
 
-/// Where in a response the beats to host and line are.
+/// Positions of the beats to host and link in a response.
 const HOST_BEAT: usize = 17;
 pub(crate) const LINE_BEAT: usize = 35;
 
-/// A beat that leaves.
+/// Returns a beat that leaves.
 pub(crate) fn beat_of(response: &[u32], at: usize, last: bool) -> Beat {
     let keep = u64::from(response[at]) | u64::from(response[at + 1]) << 32;
     let mut reader = Reader::new(&response[at + 2..at + 18]);
@@ -498,7 +498,7 @@ pub(crate) fn beat_of(response: &[u32], at: usize, last: bool) -> Beat {
     Beat { bytes, len: if last { 64 - keep.leading_zeros() as usize } else { 64 }, last }
 }
 
-/// The circuit's time in a clock, in picoseconds.
+/// Returns the circuit's time in a clock, in picoseconds.
 pub(crate) fn now_of(response: &[u32]) -> u64 {
     u64::from(response[3]) | u64::from(response[4]) << 32
 }
@@ -510,7 +510,7 @@ fn psn_of(segment: &Segment) -> u64 {
     }
 }
 
-/// The frame with path, port and stamp written: its segment, its route, its bytes.
+/// Returns the frame with path, port and stamp written: its segment, its route, its bytes.
 fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, Route, Vec<u8>) {
     let packet = Packet::parse_ethernet(frame).expect("our own frame");
     let mut segment = packet.segment(0);
@@ -550,7 +550,7 @@ fn rounds(bench: &mut Bench, rng: &mut Rng, count: usize, frames: usize) {
         let mut setup = Vec::new();
         let last = KNOWN - 1;
         if round % 2 == 1 {
-            // The last destination's paths go up while packets to it wait.
+            // The paths of the last destination come up while packets to it wait.
             for path in 0..PATHS as u32 {
                 setup.extend(command(Command::Path, [last | path << 16, u32::from(path % 3 == 0), 1_000]));
             }
@@ -559,7 +559,7 @@ fn rounds(bench: &mut Bench, rng: &mut Rng, count: usize, frames: usize) {
             let path = rng.below(PATHS as u32);
             setup.extend(command(Command::Expire, [rng.below(KNOWN) | path << 16, 0, 0]));
         }
-        // What waits for the rings would wait for ever if nothing was heard.
+        // Packets that wait for the rings would wait forever without acknowledgements, so the rings are expired.
         for leaf in 0..1u32 << (2 + LEVELS) {
             setup
                 .extend(command(Command::Expire, [leaf >> LEVELS | (leaf & (PATHS as u32 - 1)) << 16, 0, 0]));
@@ -579,7 +579,7 @@ fn frames_in_are_the_frames_out_that_the_integers_make() {
     assert!(bench.counts[..5].iter().all(|count| *count > 20), "{:?}", bench.counts);
 }
 
-/// With every path down a packet waits, and leaves once one is up; what is before it has left.
+/// With every path down a packet waits, and leaves once one is up. Earlier packets have left.
 #[test]
 fn a_packet_waits_for_a_path() {
     let Some(mut bench) = Bench::new() else { return };
@@ -609,8 +609,8 @@ fn a_packet_waits_for_a_path() {
     assert!(bench.counts[5] > 5, "asked again {} times", bench.counts[5]);
 }
 
-/// Data packets without payload, the least there are, leave every two clocks, each with a path of its own: 125 million a second, more
-/// than fit on 100 Gb/s.
+/// Data packets without payload, the shortest ones, leave every two clocks, each with its own path. That is 125
+/// million packets per second, more than 100 Gb/s can carry.
 #[test]
 fn least_packets_leave_back_to_back() {
     let Some(mut bench) = Bench::new() else { return };
@@ -640,13 +640,13 @@ fn least_packets_leave_back_to_back() {
     // Two clocks are the bench's own buffer.
     let first = responses.iter().position(|words| words[0] >> 4 & 1 == 1);
     assert_eq!(first, Some(2 + 38 + 2 * LEVELS as usize), "the latency that transmit.sv names");
-    // Probes go between.
+    // Probes are sent in between.
     let frames = requests.len() + bench.counts[1];
     assert_eq!(ends.len(), frames);
     assert!(ends[frames - 1] - ends[0] <= 2 * frames, "{ends:?}");
 }
 
-/// `COSIM_OPERATIONS` frames either way, ten million unless it says otherwise.
+/// Runs `COSIM_OPERATIONS` frames in each direction. Default: ten million.
 #[test]
 #[ignore = "an hour: `make hardware-test`"]
 fn ten_million_frames_in_are_the_frames_out_that_the_integers_make() {

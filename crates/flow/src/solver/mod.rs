@@ -1,13 +1,13 @@
-//! Rates of flows that share resources: max-min fairness, by relaxation.
+//! Max-min fair rates of flows that share resources, computed by relaxation.
 //!
-//! Each resource has a *level*: the rate that it gives each flow that it limits, or infinity. A flow has the least of its own
-//! limit and the levels of its resources. Where something changes, the level of the resources concerned is computed anew from
-//! what the other resources allow their flows, and those resources that can notice are looked at next, until nothing moves by
-//! more than [`EPSILON`] (the distributed algorithms of Bertsekas and Gallager, and of Charny, with a queue of work). So a
-//! change costs what it changes, and not the whole network.
+//! Each resource has a *level*: the rate that it grants each flow that it limits, or infinity. The rate of a flow is
+//! the minimum of its own limit and the levels of its resources. After a change, the levels of the affected resources
+//! are recomputed from what other resources allow their flows. The resources that this can affect are queued next,
+//! until no level moves by more than [`EPSILON`]. This is the distributed algorithm of Bertsekas and Gallager, and of
+//! Charny, with a work queue. The cost of a change depends on what it affects and not on the size of the network.
 //!
-//! Acknowledgements are no users of a resource: they are taken off its capacity. As users they would tie their flow to the
-//! level of the way back.
+//! Acknowledgements are not users of a resource. They are subtracted from its capacity. As users they would tie their
+//! flow to the level of the reverse direction.
 
 #[cfg(test)]
 mod reference;
@@ -18,32 +18,32 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-/// Levels and rates that move by less, in relation to themselves, are left as they are.
+/// Relative change of a level or rate below which it is not updated.
 pub(crate) const EPSILON: f64 = 0.001;
 
-/// A flow that has less than its limit by more than this, in relation, is limited by others.
+/// Relative gap below its limit beyond which a flow counts as limited by others.
 const NOTICED: f64 = 0.02;
 
-/// Looks at resources for one solution at most; what is left then is solved with the next.
+/// Largest number of resources processed per solution. The rest is processed with the next one.
 const MOST_LOOKS: usize = 1_000_000;
 
-/// Load may exceed a capacity by so much, in relation, before anybody looks: rounding.
+/// Relative excess of the load over a capacity that is ignored as rounding error.
 const ROUNDING: f64 = 1e-9;
 
 /// Index of a resource.
 pub(crate) type ResourceId = u32;
-/// Index of a flow; used again when a flow has left.
+/// Index of a flow. It is reused after the flow has been removed.
 pub(crate) type FlowId = u32;
 
-/// What a flow takes of a resource, for each byte that it sends.
+/// Use of a resource by a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Use {
     pub(crate) resource: ResourceId,
-    /// Above 0.
+    /// Bytes over the resource for each byte of the flow. Above 0.
     pub(crate) share: f64,
 }
 
-/// A use, with the place of the flow among the resource's users.
+/// Use of a resource, with the index of the flow among the resource's users.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     resource: ResourceId,
@@ -54,15 +54,15 @@ struct Held {
 #[derive(Clone, Copy, Debug)]
 struct User {
     flow: FlowId,
-    /// Which of the flow's uses it is.
+    /// Index of this use among those of the flow.
     index: u32,
     share: f64,
-    /// That of the flow, so that what most flows may have is found without a look at them.
+    /// Copy of the flow's limit, so that most flows need not be accessed.
     limit: f64,
     others: Others,
 }
 
-/// What else a flow uses.
+/// Other resources of a flow.
 #[derive(Clone, Copy, Debug)]
 enum Others {
     None,
@@ -71,7 +71,7 @@ enum Others {
 }
 
 impl Others {
-    /// Besides the one of this index.
+    /// Returns the resources other than the one at this index.
     fn of(uses: &[Use], index: usize) -> Self {
         match uses {
             [_] => Others::None,
@@ -86,7 +86,7 @@ struct Flow {
     uses: SmallVec<[Held; 4]>,
     rate: f64,
     limit: f64,
-    /// Bytes of acknowledgements that come back for a byte.
+    /// Bytes of acknowledgements per byte.
     acks: f64,
     touched: bool,
 }
@@ -94,16 +94,17 @@ struct Flow {
 #[derive(Clone, Debug)]
 struct Resource {
     capacity: f64,
-    /// The other direction, which carries the acknowledgements of its flows: itself where both are one that stands for them.
+    /// Resource of the reverse direction, which carries the acknowledgements. It is the resource itself if both
+    /// directions share one.
     reverse: Option<ResourceId>,
     load: f64,
     acks: f64,
-    /// What was left of the capacity when it was last looked at.
+    /// Capacity without acknowledgements at the last recomputation.
     seen: f64,
     users: Vec<User>,
-    /// Users that it limits.
+    /// Number of users that the resource limits.
     limited: u32,
-    /// What all users would take together without it, in relation to the room there is.
+    /// Rate of all users without this resource, relative to the available capacity.
     demand: f64,
     queued: bool,
     touched: bool,
@@ -118,26 +119,26 @@ impl Resource {
     }
 }
 
-/// Flows and the resources they share. Rates are bytes a picosecond, or whatever capacities are.
+/// Flows and the resources they share. Rates are in the unit of capacities, usually bytes per picosecond.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Solver {
     resources: Vec<Resource>,
-    /// By resource: the rate that it gives each flow that it limits.
+    /// Rate that a resource grants each flow that it limits, by resource.
     levels: Vec<f64>,
     flows: Vec<Flow>,
     free: Vec<FlowId>,
     queue: VecDeque<ResourceId>,
-    /// Flows whose rate has changed since they were last taken.
+    /// Flows whose rate has changed since the last call of `take_touched_flows`.
     touched_flows: Vec<FlowId>,
-    /// Resources whose load or level has.
+    /// Resources whose load or level has changed since the last call of `take_touched_resources`.
     touched_resources: Vec<ResourceId>,
     scratch: Vec<(f64, f64)>,
-    /// Solutions that were cut short.
+    /// Number of solutions that were cut short.
     pub(crate) cut_short: u64,
 }
 
 impl Solver {
-    /// Adds a resource; its other direction is to be named with [`Solver::join`], or is none.
+    /// Adds a resource. Its reverse direction, if any, is set with [`Solver::join`].
     pub(crate) fn add_resource(&mut self, capacity: f64) -> ResourceId {
         let id = self.resources.len() as ResourceId;
         self.resources.push(Resource {
@@ -156,13 +157,13 @@ impl Solver {
         id
     }
 
-    /// Two resources are the directions of a link.
+    /// Makes two resources the two directions of a link.
     pub(crate) fn join(&mut self, a: ResourceId, b: ResourceId) {
         self.resources[a as usize].reverse = Some(b);
         self.resources[b as usize].reverse = Some(a);
     }
 
-    /// Removes all resources. There must be no flow.
+    /// Removes all resources. There must be no flow with a resource.
     pub(crate) fn clear(&mut self) {
         self.resources.clear();
         self.levels.clear();
@@ -170,7 +171,7 @@ impl Solver {
         self.touched_resources.clear();
     }
 
-    /// A flow begins. Its rate is right after [`Solver::solve`].
+    /// Adds a flow. Its rate is valid after [`Solver::solve`].
     pub(crate) fn add(&mut self, uses: &[Use], limit: f64, acks: f64) -> FlowId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow::default());
@@ -185,7 +186,7 @@ impl Solver {
         id
     }
 
-    /// A flow takes other resources from now on.
+    /// Moves a flow to other resources.
     pub(crate) fn move_to(&mut self, id: FlowId, uses: &[Use]) {
         self.leave(id);
         self.enter(id, uses);
@@ -203,14 +204,14 @@ impl Solver {
             at.users.push(User { flow: id, index: index as u32, share, limit, others });
             flow.uses.push(Held { resource, place, share });
         }
-        // What limits nobody and has no limit either would be endless.
+        // A flow without limiting resources has the rate of its own limit, which must be finite.
         self.set_rate(id, limit.min(level));
         for &Use { resource, .. } in uses {
             self.mark_limiting(resource);
         }
     }
 
-    /// A flow ends.
+    /// Removes a flow.
     pub(crate) fn remove(&mut self, id: FlowId) {
         self.leave(id);
         self.free.push(id);
@@ -228,7 +229,7 @@ impl Solver {
         }
     }
 
-    /// A flow may be no faster than this from now on.
+    /// Sets the largest rate of a flow.
     pub(crate) fn set_limit(&mut self, id: FlowId, limit: f64) {
         let flow = &mut self.flows[id as usize];
         if flow.limit == limit {
@@ -244,7 +245,7 @@ impl Solver {
         }
     }
 
-    /// A flow may be no faster than this from now on, which is no slower than it is: nothing changes until others leave.
+    /// Raises the limit of a flow, to at least its rate. Rates stay as they are until other flows leave.
     pub(crate) fn set_higher_limit(&mut self, id: FlowId, limit: f64) {
         let flow = &mut self.flows[id as usize];
         debug_assert!(limit >= flow.rate);
@@ -252,7 +253,7 @@ impl Solver {
         self.tell_limit(id);
     }
 
-    /// Its resources know the limit of a flow.
+    /// Copies a flow's limit to its resources.
     fn tell_limit(&mut self, id: FlowId) {
         let flow = &self.flows[id as usize];
         for &Held { resource, place, .. } in &flow.uses {
@@ -260,7 +261,7 @@ impl Solver {
         }
     }
 
-    /// A resource has another capacity from now on.
+    /// Sets the capacity of a resource.
     pub(crate) fn set_capacity(&mut self, resource: ResourceId, capacity: f64) {
         let at = &mut self.resources[resource as usize];
         if at.capacity != capacity {
@@ -305,7 +306,7 @@ impl Solver {
         for index in 0..flow.uses.len() {
             let Held { resource, share, .. } = self.flows[id as usize].uses[index];
             let at = &mut self.resources[resource as usize];
-            // Without users the sum is nothing, whatever rounding has left of it.
+            // Without users the load is exactly 0, regardless of rounding errors.
             at.load = if at.users.len() == 1 && rate == 0.0 { 0.0 } else { at.load + share * change };
             if !at.touched {
                 at.touched = true;
@@ -325,7 +326,7 @@ impl Solver {
         }
     }
 
-    /// Finds all rates.
+    /// Solves for all rates.
     pub(crate) fn solve(&mut self) {
         for _ in 0..MOST_LOOKS {
             let Some(resource) = self.queue.pop_front() else { return };
@@ -335,7 +336,7 @@ impl Solver {
         self.cut_short += 1;
     }
 
-    /// Computes the level of a resource from what the others allow its flows.
+    /// Recomputes the level of a resource from what the others allow its flows.
     fn look(&mut self, resource: ResourceId) {
         let mut allowed = std::mem::take(&mut self.scratch);
         allowed.clear();
@@ -368,14 +369,15 @@ impl Solver {
         self.scratch = allowed;
     }
 
-    /// What the other resources of a flow allow it.
+    /// Returns the smallest level of the flow's other resources.
     fn level_of_others(&self, user: &User) -> f64 {
         let uses = self.flows[user.flow as usize].uses.iter().enumerate();
         let others = uses.filter(|(index, _)| *index != user.index as usize);
         others.map(|(_, held)| self.levels[held.resource as usize]).fold(f64::INFINITY, f64::min)
     }
 
-    /// The level of a resource has moved: gives its flows their rates, and looks at those of their resources that notice.
+    /// Propagates a moved level: updates the rates of the resource's flows, and queues their other resources that it
+    /// affects.
     fn spread(&mut self, resource: ResourceId, lower: f64, allowed: &[(f64, f64)]) {
         let level = self.levels[resource as usize];
         for (place, &(most, _)) in allowed.iter().enumerate() {
@@ -396,8 +398,8 @@ impl Solver {
         }
     }
 
-    /// The level of `resource` has moved, from or to `lower`. Another one that its flows use notices if its own level
-    /// is higher.
+    /// Queues `other` if the move of the level of `resource`, whose smaller value is `lower`, affects it. That is the
+    /// case if its own level is higher.
     fn mark_noticing(&mut self, other: ResourceId, resource: ResourceId, lower: f64) {
         let level = self.levels[other as usize];
         if other != resource && level.is_finite() && lower < level {
@@ -405,17 +407,17 @@ impl Solver {
         }
     }
 
-    /// The rate of a flow.
+    /// Returns the rate of a flow.
     pub(crate) fn rate(&self, id: FlowId) -> f64 {
         self.flows[id as usize].rate
     }
 
-    /// What a flow may have at most, whatever it shares.
+    /// Returns the largest rate of a flow, independent of shared resources.
     pub(crate) fn limit(&self, id: FlowId) -> f64 {
         self.flows[id as usize].limit
     }
 
-    /// The resource that limits a flow by more than a fiftieth of what it may have; `None`: none does.
+    /// Returns the resource that limits a flow to less than 98 % of its own limit, if any.
     pub(crate) fn limiting(&self, id: FlowId) -> Option<ResourceId> {
         let flow = &self.flows[id as usize];
         let levels = flow.uses.iter().map(|held| (held.resource, self.levels[held.resource as usize]));
@@ -423,41 +425,42 @@ impl Solver {
         lowest.filter(|(_, level)| *level < flow.limit * (1.0 - NOTICED)).map(|(resource, _)| resource)
     }
 
-    /// The flows of a resource.
+    /// Returns the flows of a resource.
     pub(crate) fn users(&self, resource: ResourceId) -> impl Iterator<Item = FlowId> + '_ {
         self.resources[resource as usize].users.iter().map(|user| user.flow)
     }
 
-    /// How many flows a resource limits.
+    /// Returns the number of flows that a resource limits.
     pub(crate) fn limited(&self, resource: ResourceId) -> u32 {
         self.resources[resource as usize].limited
     }
 
-    /// What the flows of a resource would take together without it, in relation to the room there is.
+    /// Returns the rate that the flows of a resource would have without it, relative to the available capacity. As of
+    /// the last recomputation.
     pub(crate) fn demand(&self, resource: ResourceId) -> f64 {
         self.resources[resource as usize].demand
     }
 
-    /// The same as of now, whatever has changed since the resource was looked at.
+    /// Returns the same ratio with the current rates.
     pub(crate) fn demand_now(&self, resource: ResourceId) -> f64 {
         let at = &self.resources[resource as usize];
         let of = |user: &User| user.share * user.limit.min(self.level_of_others(user));
         at.users.iter().map(of).sum::<f64>() / at.room().max(f64::MIN_POSITIVE)
     }
 
-    /// What its flows send over a resource.
+    /// Returns the rate at which flows send over a resource.
     pub(crate) fn load(&self, resource: ResourceId) -> f64 {
         self.resources[resource as usize].load.max(0.0)
     }
 
-    /// Takes the flows whose rate may have changed since this was last called, those that ended among them.
+    /// Takes the flows whose rate may have changed since the last call, including removed ones.
     pub(crate) fn take_touched_flows(&mut self, into: &mut Vec<FlowId>) {
         into.clear();
         std::mem::swap(into, &mut self.touched_flows);
         into.iter().for_each(|&id| self.flows[id as usize].touched = false);
     }
 
-    /// Takes the resources whose load or level may have changed since.
+    /// Takes the resources whose load or level may have changed since the last call.
     pub(crate) fn take_touched_resources(&mut self, into: &mut Vec<ResourceId>) {
         into.clear();
         std::mem::swap(into, &mut self.touched_resources);
@@ -465,12 +468,12 @@ impl Solver {
     }
 }
 
-/// The level at which flows, each with what it may have at most and its share, fill the room; and how many of them it
-/// limits. They would overfill it.
+/// Returns the level at which flows fill the room, and the number of flows that it limits. `allowed` has the largest
+/// rate and the share of each flow. Without the level, the flows must exceed the room.
 fn level_of(allowed: &[(f64, f64)], room: f64) -> (f64, u32) {
     let mut level = 0.0;
     loop {
-        // Who may not have the level takes what it may.
+        // Flows that cannot use the level take their largest rate.
         let (mut taken, mut sharing, mut limited) = (0.0, 0.0, 0);
         for &(most, share) in allowed {
             if most < level {
@@ -491,7 +494,7 @@ fn level_of(allowed: &[(f64, f64)], room: f64) -> (f64, u32) {
     }
 }
 
-/// By more than rounding and what does not matter.
+/// Returns true if the change exceeds rounding errors and [`EPSILON`].
 fn has_moved(before: f64, after: f64) -> bool {
     if before.is_infinite() || after.is_infinite() {
         return before != after;

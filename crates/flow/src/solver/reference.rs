@@ -1,8 +1,8 @@
-//! Rates by filling up, all from scratch: what relaxation is checked against.
+//! Rates by water filling from scratch: the reference for the relaxation.
 
 use super::{ResourceId, Use};
 
-/// A flow to be solved.
+/// Flow to be solved.
 #[derive(Clone, Debug)]
 pub(crate) struct Demand {
     pub(crate) uses: Vec<Use>,
@@ -10,9 +10,9 @@ pub(crate) struct Demand {
     pub(crate) acks: f64,
 }
 
-/// The max-min fair rates of flows: all grow alike until a limit or a full resource stops some, and so on. Acknowledgements
-/// are taken off capacities, `reverse` tells of which; as rates decide on them and they on rates, that is repeated until nothing
-/// moves.
+/// Returns the max-min fair rates of flows. All rates grow alike until a limit or a full resource stops some of them,
+/// and so on. Acknowledgements are subtracted from the capacity of the `reverse` resource. Rates and acknowledgements
+/// depend on each other, so the filling is repeated until nothing moves.
 pub(crate) fn water_filling(
     demands: &[Demand],
     capacities: &[f64],

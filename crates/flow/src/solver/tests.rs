@@ -7,7 +7,8 @@ fn uses(resources: &[u32]) -> Vec<Use> {
     resources.iter().map(|&resource| Use { resource, share: 1.0 }).collect()
 }
 
-/// Host 1 of a star sends to two, which get half each of its link, and host 0 takes what the second leaves at the receiver.
+/// Host 1 of a star sends to two hosts, each at half of its link's rate. Host 0 takes the rest at the second
+/// receiver.
 #[test]
 fn three_flows_by_hand() {
     let mut solver = Solver::default();
@@ -28,7 +29,8 @@ fn three_flows_by_hand() {
     assert_eq!([a, c, d].map(|flow| solver.rate(flow)), [9.5, 0.5, 0.5]);
 }
 
-/// Two leaves with uplinks of 100 and 25, two senders of 100: the slow link binds at half of 50; in proportion, 125 get through.
+/// Two leaves with uplinks of 100 and 25, and two senders of 100. Sprayed evenly, the slow link limits the total to
+/// 50. Sprayed in proportion, 125 get through.
 #[test]
 fn a_slow_link_binds_what_is_sprayed_over_it_evenly() {
     for (shares, all) in [([0.5, 0.5], 50.0), ([0.8, 0.2], 125.0)] {
@@ -46,7 +48,7 @@ fn a_slow_link_binds_what_is_sprayed_over_it_evenly() {
     }
 }
 
-/// Flows against each other on one link: each leaves room for the acknowledgements of the other.
+/// Two flows in opposite directions on one link. Each leaves room for the acknowledgements of the other.
 #[test]
 fn acknowledgements_are_taken_off_the_way_back() {
     let mut solver = Solver::default();
@@ -59,11 +61,11 @@ fn acknowledgements_are_taken_off_the_way_back() {
     }
 }
 
-/// Flows that come, go, get limits and find other capacities, on a network of hosts and links between them with all kinds of
-/// shares: after each change every rate is that of filling up from scratch.
+/// Flows start, end, and change their limits and capacities, on a network of hosts and links with all kinds of
+/// shares. After each change every rate must equal that of water filling from scratch.
 #[test]
 fn random_changes_against_water_filling() {
-    // Links of two directions, and such as stand for both of theirs.
+    // Links with two resources, and links with one resource for both directions.
     for (seed, acks, directions) in [(1, 0.0, 2), (2, 0.0, 2), (3, 0.02, 2), (4, 0.02, 2), (5, 0.02, 1)] {
         let way_back = |id: ResourceId| id ^ (directions - 1);
         let mut rng = Rng::for_component(seed, "solver", 0);

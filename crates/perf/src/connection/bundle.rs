@@ -1,7 +1,7 @@
-//! Queue pairs over which a scheme divides a flow, as one connection.
+//! Several queue pairs over which a scheme divides a flow, used as one connection.
 //!
-//! Every request is posted on each of them, a part of the message each, as the simulator divides it. So what one queue pair
-//! completes is part of what the others complete, in the same order, and a completion is told when all have it.
+//! Every request is posted on each queue pair, with a part of the message each, as the simulator divides it. All
+//! queue pairs complete the same requests in the same order. A completion is reported when all of them have it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,15 +13,15 @@ use pathweave_datapath::{
     PathState, PathStats, PostError, Remote, Slice, WaitError, part_bytes,
 };
 
-/// Connections of one device to one peer, at least one.
+/// Connections of one device to one peer. There is at least one.
 pub(crate) struct Bundle {
     device: Device,
     connections: Vec<Connection>,
-    /// Where there are several: what each has completed and not all have.
+    /// Completions that not all connections have yet. Unused with a single connection.
     parts: RefCell<Parts>,
 }
 
-/// Of each connection, what it has completed, oldest first.
+/// Pending completions by connection, oldest first.
 #[derive(Default)]
 struct Parts {
     sends: Vec<VecDeque<Completion>>,
@@ -40,7 +40,7 @@ impl Bundle {
         &self.connections[0]
     }
 
-    /// Posts a part on each: its bytes, and where they begin.
+    /// Posts a part of `memory` on each connection. `post` receives the part and its offset within the message.
     fn each(
         &self,
         memory: &Slice,
@@ -101,12 +101,12 @@ impl Bundle {
         }
     }
 
-    /// Turns the loop once, so that the peer is answered while this end is at something else.
+    /// Runs the event loop once, so that the peer is answered while this end is busy.
     pub(crate) fn turn(&self) {
         self.device.progress();
     }
 
-    /// The next completion, if there is one, without turning the loop.
+    /// Returns the next completion if there is one, without running the event loop.
     pub(crate) fn take(&self) -> Option<Completion> {
         match &self.connections[..] {
             [one] => one.take(),
@@ -115,7 +115,7 @@ impl Bundle {
                 for (index, connection) in all.iter().enumerate() {
                     while let Some(completion) = connection.take() {
                         if !completion.is_success() {
-                            // The others may have nothing to say to it.
+                            // The other connections may never complete the failed request.
                             return Some(completion);
                         }
                         let queues = match completion.opcode {
@@ -131,7 +131,7 @@ impl Bundle {
         }
     }
 
-    /// The next completion, waiting for it.
+    /// Waits for the next completion.
     pub(crate) fn wait(&self, timeout: Duration) -> Result<Completion, WaitError> {
         match &self.connections[..] {
             [one] => one.wait(timeout),
@@ -166,7 +166,8 @@ impl Bundle {
         self.connections.iter().find_map(Connection::close_reason)
     }
 
-    /// Of all queue pairs together, path by path: they have the same ports.
+    /// Returns the statistics of all queue pairs together. Paths are added index by index, as all queue pairs use the
+    /// same ports.
     pub(crate) fn stats(&self) -> Option<ConnectionStats> {
         let mut all = self.connections.iter().map(Connection::stats);
         let first = all.next()??;
@@ -174,20 +175,20 @@ impl Bundle {
     }
 }
 
-/// What a client says first on each of several connections, so that the server knows which belong together.
+/// Prefix of the private data of each connection in a bundle. The server groups connections by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// The same on all, and on no others.
+    /// Random tag, shared by the connections of a bundle only.
     pub(crate) tag: u64,
     pub(crate) index: u16,
-    /// How many there are.
+    /// Number of connections in the bundle.
     pub(crate) of: u16,
 }
 
 const MAGIC: &[u8; 4] = b"pwqp";
-/// Most connections of a bundle.
+/// Largest number of connections in a bundle.
 pub(crate) const MOST: u16 = 256;
-/// Bundles that a server waits for the rest of.
+/// Largest number of incomplete bundles that a server keeps.
 const MOST_WAITING: usize = 64;
 
 impl Member {
@@ -199,7 +200,8 @@ impl Member {
         bytes
     }
 
-    /// And what is behind it. `None`: it is not one of several, or makes no sense.
+    /// Decodes the prefix and returns it with the remaining bytes. `None` if there is no valid prefix, as with a
+    /// single connection.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Member, &[u8])> {
         let rest = bytes.strip_prefix(MAGIC)?;
         let (tag, rest) = rest.split_first_chunk()?;
@@ -211,7 +213,7 @@ impl Member {
     }
 }
 
-/// Connections of which not all that belong together have been opened.
+/// Incomplete bundles: some of their connections have not been opened yet.
 #[derive(Default)]
 pub(crate) struct Gathering(Vec<Waiting>);
 
@@ -222,7 +224,7 @@ struct Waiting {
 }
 
 impl Gathering {
-    /// Takes a connection in; all of its bundle, once they are here, and what the client says.
+    /// Adds a connection. Returns the bundle and the client's hello as soon as all its connections are open.
     pub(crate) fn add(&mut self, device: &Device, connection: Connection) -> Option<(Bundle, Vec<u8>)> {
         let said = connection.info().private_data.clone();
         let Some((Member { tag, index, of }, hello)) = Member::decode(&said) else {
@@ -246,19 +248,19 @@ impl Gathering {
         Some((Bundle::new(device, members.into_iter().flatten().collect()), hello.to_vec()))
     }
 
-    /// Gives up what will not be complete.
+    /// Drops incomplete bundles of which a connection has closed.
     pub(crate) fn tidy(&mut self) {
         let closed = |one: &Connection| one.state() == ConnectionState::Closed;
         self.0.retain(|waiting| !waiting.members.iter().flatten().any(closed));
     }
 }
 
-/// The part of a remote place that begins there.
+/// Returns the remote memory from offset `begin` on.
 fn moved(remote: Remote, begin: u64) -> Remote {
     Remote { address: remote.address + begin, ..remote }
 }
 
-/// What all have completed: its bytes are those of all parts.
+/// Returns the oldest completion that all connections have, with the sum of their bytes.
 fn whole(of_each: &mut [VecDeque<Completion>]) -> Option<Completion> {
     if of_each.iter().any(VecDeque::is_empty) {
         return None;
@@ -302,7 +304,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    /// Three connections between two devices, as one at each end.
+    /// Two bundles of three connections each, between two devices.
     fn pair() -> (Device, Bundle, Device, Bundle) {
         let open = || Device::open(DeviceConfig::loopback()).unwrap();
         let (client, server) = (open(), open());
@@ -347,7 +349,7 @@ mod tests {
         let told = far.wait(PATIENCE).unwrap();
         assert_eq!((told.imm, told.opcode, told.byte_len), (Some(77), Opcode::RecvWriteImm, 9));
         let stats = near.stats().unwrap();
-        // On a busy machine some of it more than once.
+        // Some packets may be retransmitted on a busy machine.
         assert!(stats.counters.payload_bytes_sent >= 15_012);
         assert!(stats.paths.iter().map(|path| path.payload_bytes).sum::<u64>() >= 15_012);
     }

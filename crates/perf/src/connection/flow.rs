@@ -1,4 +1,4 @@
-//! What both ends do alike: keep receives posted, keep requests under way, check bytes.
+//! Operations that both ends of a connection share: keep receives posted, keep requests in flight, check bytes.
 
 use std::collections::VecDeque;
 
@@ -11,31 +11,32 @@ use crate::pattern::region;
 use crate::tally::Tally;
 use crate::test::{Kind, Op, Role, Test};
 
-/// Request ids: receives, control messages, everything else.
+/// Flags in request ids, for receives and for control messages. All other ids are data.
 const RECEIVE: u64 = 1 << 63;
 const CONTROL: u64 = 1 << 62;
 
-/// One end's part in a test: requests of its own and what arrives from the other.
+/// One end's part in a test: its own requests, and the messages that arrive.
 pub(crate) struct Flow {
     pub(crate) tally: Tally,
-    /// Where own messages come from, and what is read goes to.
+    /// Source buffers of own messages, and destination of READs.
     own: Region,
-    /// What the other end sends to, writes to or reads from.
+    /// Memory that the peer sends to, writes to or reads from.
     open: Region,
-    /// The other end's `open`.
+    /// Remote address of the peer's `open`.
     remote: Remote,
     nothing: Region,
-    /// Buffer of each posted receive, in order.
+    /// Slots of the posted receives, in order.
     receives: VecDeque<u64>,
-    /// Buffers of receives that are to be posted again.
+    /// Slots of completed receives that must be posted again.
     spent: Vec<u64>,
 }
 
 impl Flow {
-    /// `open` has been registered for the other end, whose memory is `remote`. `turn` turns the loop while memory is prepared.
+    /// Creates a flow. `open` is registered for the peer, whose memory is `remote`. `turn` runs the event loop while
+    /// memory is filled.
     ///
     /// # Errors
-    /// There is no memory.
+    /// If memory cannot be allocated.
     pub(crate) fn new(
         test: Test,
         role: Role,
@@ -62,7 +63,7 @@ impl Flow {
         Ok(flow)
     }
 
-    /// The other end's memory is there.
+    /// Sets the address of the peer's memory.
     pub(crate) fn aim(&mut self, remote: Remote) {
         self.remote = remote;
     }
@@ -75,7 +76,8 @@ impl Flow {
         (0..self.tally.test.receives()).try_for_each(|number| self.post_receive(connection, number))
     }
 
-    /// Posts receives again that are done. Where times are measured, after what the other end waits for.
+    /// Posts the completed receives again. Latency tests do so after they have sent the message for which the peer
+    /// waits.
     ///
     /// # Errors
     /// [`Broken`].
@@ -95,7 +97,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Posts as much as may be under way.
+    /// Posts messages until the window is full.
     ///
     /// # Errors
     /// [`Broken`].
@@ -108,7 +110,7 @@ impl Flow {
 
     fn may_post(&self) -> bool {
         let Tally { test, posted, credited, done, .. } = &self.tally;
-        // A buffer of the other end is free again once it has looked at what was written to it.
+        // A buffer of the peer is free again when the peer has checked its content.
         let announced_write = self.tally.checks() && test.op == Op::Write;
         let free = !announced_write || posted - credited < test.slots();
         free && self.tally.may_post(*done, test.window())
@@ -143,8 +145,8 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes in a completion. What the other end says with it is returned, with the length of its text. Where times are
-    /// measured, [`refill`](Flow::refill) is left to the caller.
+    /// Handles a completion. Returns a received control message or data, with the length of its text. In latency
+    /// tests the caller must call [`refill`](Flow::refill).
     ///
     /// # Errors
     /// [`Broken`].
@@ -229,7 +231,7 @@ impl Flow {
         }
     }
 
-    /// Tells the other end of checked messages, several at a time.
+    /// Reports checked messages to the peer, in batches.
     fn credit(&mut self, connection: &Bundle) -> Result<(), Broken> {
         let enough = (self.tally.test.slots() / 4).clamp(1, LARGEST_COUNT.into());
         if let Some(owed) = self.tally.owes(enough) {
@@ -238,7 +240,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Compares message `number`, which is in a buffer of `region` and should have `contents`.
+    /// Checks message `number` in a slot of `region`. It should have the pattern of message `contents`.
     fn check(
         &mut self,
         connection: &Bundle,
@@ -257,7 +259,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Says something without a text.
+    /// Sends a control message without a text.
     ///
     /// # Errors
     /// [`Broken`].
@@ -265,7 +267,7 @@ impl Flow {
         Ok(connection.send_imm(CONTROL, self.nothing.all(), word.encode())?)
     }
 
-    /// First byte and length of a buffer.
+    /// Returns the first byte and the length of a slot.
     fn place(&self, slot: u64) -> (usize, usize) {
         ((slot * self.tally.test.size_bytes) as usize, self.tally.test.size_bytes as usize)
     }
@@ -276,7 +278,7 @@ impl Flow {
     }
 }
 
-/// Says something with a text: it is written to the other end's memory.
+/// Sends a control message with a text, which is written to the peer's memory.
 ///
 /// # Errors
 /// [`Broken`].

@@ -1,7 +1,7 @@
 //! Measurements of reliable connections.
 //!
-//! A client says in its handshake what it asks for, and where it hears. Words are immediates; their texts are written to the
-//! memory of who hears.
+//! The client's handshake carries its request and the address of its control memory. Control messages are immediates.
+//! Their texts are written to the control memory of the receiver.
 
 mod bundle;
 mod flow;
@@ -35,7 +35,7 @@ use session::Welcome;
 use side::Side;
 use words::Word;
 
-/// Room for what the server says: 256 paths take a quarter of it.
+/// Size of the client's control memory. The report on 256 paths takes a quarter of it.
 const CONTROL_BYTES: u64 = 256 << 10;
 
 /// One end of a connection.
@@ -46,16 +46,16 @@ pub(crate) struct ConnectionEnd {
     _registered: Vec<Registration>,
 }
 
-/// How what has a text is said.
+/// Transport of control messages with a text.
 enum Channel {
-    /// The client: here it lies.
+    /// The client receives texts in this memory.
     Hears(Region),
-    /// The server: there it goes.
+    /// The server writes texts to this address.
     Tells(Remote),
 }
 
 impl ConnectionEnd {
-    /// What a completion means.
+    /// Converts a completion to an event.
     ///
     /// # Errors
     /// [`Broken`].
@@ -87,7 +87,7 @@ impl End for ConnectionEnd {
         self.flow.refill(&self.connection)?;
         self.flow.post(&self.connection)
     }
-    /// Where times are measured, receives are posted again after what the other end waits for.
+    /// Sends before it refills receives, because the peer waits for the message in latency tests.
     fn post_one(&mut self) -> Result<(), Broken> {
         self.flow.post_one(&self.connection)?;
         self.flow.refill(&self.connection)
@@ -108,7 +108,7 @@ impl End for ConnectionEnd {
                 let text = serde_json::to_vec(&side).expect("plain data serialises");
                 tell(&self.connection, Word::Report, &text, *to)
             }
-            // The connection closes, which says as much.
+            // The closing connection tells the server the same.
             (Said::Bye | Said::Report(_), _) => Ok(()),
         }
     }
@@ -121,18 +121,18 @@ impl End for ConnectionEnd {
     }
 }
 
-/// A client's device.
+/// Device of a client.
 pub(crate) struct Connections<'a> {
     options: &'a ClientOptions,
     device: Device,
 }
 
-/// The scheme of connections unless said otherwise.
+/// Default scheme of connections.
 const DEFAULT_SCHEME: &str = "weave";
 
 impl<'a> Connections<'a> {
     /// # Errors
-    /// The device cannot be opened.
+    /// If the device cannot be opened.
     pub(crate) fn open(options: &'a ClientOptions, console: &dyn Console) -> Result<Self, Failure> {
         let config = DeviceConfig { scheme: scheme_of(options).to_owned(), ..options.device.clone() };
         Ok(Connections { options, device: device::open(config, &options.carrier, console)? })
@@ -177,10 +177,10 @@ impl Meets for Connections<'_> {
     }
 }
 
-/// Connects, and agrees with the server on what is to be measured, and whether there is more to come.
+/// Connects to the server and agrees on the measurement. `asks` says whether another one follows.
 ///
 /// # Errors
-/// The outer one: there is no connection. The inner one: there was.
+/// The outer error means that no connection was established, the inner one that it was.
 pub(crate) fn meet(
     device: &Device,
     server: (SocketAddr, &[SocketAddr]),

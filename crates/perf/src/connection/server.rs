@@ -1,4 +1,4 @@
-//! A server of connections.
+//! Server of connections.
 
 use std::net::SocketAddr;
 
@@ -14,15 +14,15 @@ use crate::open as device;
 use crate::server::{Served, ServerOptions};
 use crate::test::Hello;
 
-/// What a server waits for.
+/// Event of a server.
 enum Event {
     Opened(Connection),
-    /// Of the session with this index.
+    /// Completion of the session with this index.
     Completed(usize, Completion),
 }
 
 /// # Errors
-/// What cannot even begin.
+/// If the server cannot start.
 pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
     let device = device::open(options.device.clone(), &options.carrier, console)?;
     let closed = |why: WaitError| Failure::Internal(why.to_string());
@@ -34,7 +34,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     let mut sessions: Vec<Session> = Vec::new();
     let mut clients = Clients::new(options.clients);
     let mut gathering = Gathering::default();
-    // Whose completions are looked at first, so that none is kept waiting by the others.
+    // Session whose completions are looked for first. It rotates, so that no session is starved.
     let mut first = 0;
     while !console.is_interrupted() && !clients.are_over() {
         let count = sessions.len();
@@ -99,7 +99,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     Ok(Served::of(&clients, local, protection, console.is_interrupted()))
 }
 
-/// A client's connection is gone.
+/// Records the end of a client whose connection has closed.
 fn leave(clients: &mut Clients, session: &Session) {
     if let Some(ticket) = session.ticket() {
         let (ended, moved) = session.ended();

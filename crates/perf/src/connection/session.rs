@@ -1,4 +1,4 @@
-//! A client, as the server sees it.
+//! Session of a client at the server.
 
 use std::net::SocketAddr;
 
@@ -15,31 +15,31 @@ use crate::end::{End, Running};
 use crate::pattern::region;
 use crate::test::{Hello, Kind, Role, Test};
 
-/// What the server says before a test: the key to its memory.
+/// Text of the server's ready message: the key of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Welcome {
     pub(crate) data_key: u64,
 }
 
-/// A connection and its test.
+/// Connection with its test.
 pub(crate) struct Session {
     part: Part,
-    /// In the server's list of clients. `None`: it is not one of those it takes.
+    /// Entry in the server's list of clients. `None` if the client was not admitted.
     ticket: Option<Ticket>,
 }
 
 enum Part {
-    /// It takes part.
+    /// The client is measured.
     Test(Box<Running<ConnectionEnd>>),
-    /// It has been told that it cannot.
+    /// The client has been sent a refusal.
     Refused(Bundle),
 }
 
 impl Session {
-    /// Takes a client in, or tells it why not. The text is for who runs the server.
+    /// Admits a client, or sends it a refusal. The returned text is for the operator of the server.
     ///
     /// # Errors
-    /// The client cannot even be told.
+    /// If even the refusal cannot be sent.
     pub(crate) fn open(
         device: &Device,
         connection: Bundle,
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// The next completion, if there is one.
+    /// Returns the next completion, if there is one.
     pub(crate) fn take(&self) -> Option<Completion> {
         self.connection().take()
     }
@@ -112,12 +112,12 @@ impl Session {
         self.connection().is_closed()
     }
 
-    /// In the server's list of clients.
+    /// Returns the entry in the server's list of clients.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.ticket
     }
 
-    /// What is measured, where it takes part.
+    /// Returns the test, unless the client was refused.
     pub(crate) fn test(&self) -> Option<&Test> {
         match &self.part {
             Part::Test(running) => Some(&running.end.tally().test),
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// How it has ended, if it is over now.
+    /// Returns the outcome that the session would have if it ended now.
     pub(crate) fn ended(&self) -> (Ended, Moved) {
         match &self.part {
             Part::Refused(_) => (Ended::Refused, Moved::default()),
@@ -136,17 +136,17 @@ impl Session {
         }
     }
 
-    /// The server has so many connections.
+    /// Records the number of connections that the server has.
     pub(crate) fn note_connections(&mut self, count: usize) {
         if let Part::Test(running) = &mut self.part {
             running.note_others(count);
         }
     }
 
-    /// Takes in a completion, and does what follows from it.
+    /// Handles a completion.
     ///
     /// # Errors
-    /// The session is over.
+    /// If the session has ended.
     pub(crate) fn complete(&mut self, completion: Completion, connections: usize) -> Result<(), Broken> {
         let Part::Test(running) = &mut self.part else {
             return if completion.is_success() { Ok(()) } else { Err(Broken::Closed) };
@@ -156,7 +156,7 @@ impl Session {
     }
 }
 
-/// "write, 65536 bytes a message, depth 64".
+/// Describes a test in words, for instance "write, 65536 bytes a message, depth 64".
 fn describe(test: &Test) -> String {
     let op = format!("{:?}", test.op).to_lowercase();
     match test.kind {

@@ -1,4 +1,4 @@
-//! What an end of a connection says of its part of a measurement.
+//! Report of one end of a connection about its part of a measurement.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -11,18 +11,19 @@ use crate::end::{Part, share, sums};
 use crate::show::Row;
 use crate::work::Work;
 
-/// An end's part. The server sends its to the client; both are in the JSON output under these names.
+/// Report of one end. The server sends its report to the client. Both appear in the JSON output under these field
+/// names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Side {
     #[serde(flatten)]
     pub(crate) work: Work,
-    /// Connections the process had at a time, at most: its CPU time is theirs, too.
+    /// Largest number of connections that the process had at a time. Its CPU time covers all of them.
     pub(crate) connections: usize,
     pub(crate) counters: Counted,
     pub(crate) paths: Vec<PathPart>,
 }
 
-/// Packets of one end.
+/// Packet counts of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) data_packets_sent: u64,
@@ -39,20 +40,20 @@ pub(crate) struct Counted {
     pub(crate) out_of_order_max: u64,
 }
 
-/// A path, in the direction in which this end sends.
+/// Path in the direction in which this end sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathPart {
     pub(crate) source_port: u16,
-    /// From which address of this end to which of the other it goes.
+    /// Local and remote address of the path.
     pub(crate) local: Option<IpAddr>,
     pub(crate) remote: Option<IpAddr>,
     pub(crate) up: bool,
     pub(crate) packets: u64,
     pub(crate) payload_bytes: u64,
-    /// Of all payload sent, 0 to 1.
+    /// Share of all payload sent, from 0 to 1.
     pub(crate) share: f64,
     pub(crate) lost: u64,
-    /// Smoothed; software of both ends included.
+    /// Smoothed RTT. It includes the software of both ends.
     pub(crate) rtt_us: Option<f64>,
     pub(crate) shortest_rtt_us: Option<f64>,
 }

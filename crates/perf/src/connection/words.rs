@@ -1,25 +1,25 @@
-//! What the ends of a connection tell each other.
+//! Control messages of a connection.
 
-/// What one end tells the other, as the immediate of a message: kind in the highest byte, a number below.
+/// Control message, sent as the immediate of a message. The highest byte is the kind, the rest a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// Server: the test can begin. The text holds the server's key.
+    /// Sent by the server: the test can begin. The text holds the server's key.
     Ready,
-    /// Client: it begins.
+    /// Sent by the client: the test begins.
     Start,
-    /// Client: that was all.
+    /// Sent by the client: it has sent its last message.
     Finish,
-    /// Server: the text is its part of the measurement.
+    /// Sent by the server: the text is its report.
     Report,
-    /// Server: it does not take part; the text says why.
+    /// Sent by the server: it refuses the test. The text is the reason.
     Refused,
-    /// A message that has arrived by WRITE.
+    /// A data message that arrived by WRITE.
     Data,
-    /// So many messages that arrived by WRITE have been checked.
+    /// Number of messages that arrived by WRITE and have been checked.
     Checked(u32),
 }
 
-/// What a word can count to.
+/// Largest number that a control message can carry.
 pub(crate) const LARGEST_COUNT: u32 = (1 << 24) - 1;
 
 impl Word {

@@ -1,4 +1,4 @@
-//! A client of datagrams.
+//! Client of datagrams.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::pattern::region;
 use crate::show::Setup;
 use crate::test::{Check, Op, Role};
 
-/// What a client opens for each measurement: an endpoint, so that receives of one size are not in the way of another's.
+/// Opener of endpoints. Each measurement has its own endpoint, so that receives of different sizes do not mix.
 pub(crate) struct Datagrams {
     server: SocketAddr,
     config: RdmConfig,
@@ -26,7 +26,7 @@ pub(crate) struct Datagrams {
 
 impl Datagrams {
     /// # Errors
-    /// What is asked for cannot be.
+    /// If the request is invalid.
     pub(crate) fn open(options: &ClientOptions) -> Result<Self, Failure> {
         if let Some(test) = options.tests.iter().find(|test| test.op != Op::Send) {
             let op = format!("{:?}", test.op).to_lowercase();
@@ -34,13 +34,13 @@ impl Datagrams {
         }
         let mut config = config(options.device.clone(), options.scheme.as_deref());
         if options.tests.iter().any(|test| test.check == Check::EveryByte) {
-            // Messages are known by their order.
+            // Messages are identified by their order.
             config.delivery = Delivery::Ordered;
         }
         Ok(Datagrams { server: options.server, config })
     }
 
-    /// Asks the server for a measurement, and meets the endpoint it takes place at.
+    /// Requests a measurement from the server, then begins it with the endpoint that the server opens for it.
     fn agree(&self, endpoint: RdmEndpoint, server: Peer, asks: Asks) -> Result<DatagramEnd, Broken> {
         let own = |why: &dyn std::fmt::Display| Broken::Own(why.to_string());
         let mut random = [0; 8];

@@ -1,4 +1,4 @@
-//! One end of a measurement of datagrams.
+//! One end of a datagram measurement.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,14 @@ use crate::pattern::region;
 use crate::tally::Tally;
 use crate::test::{Check, Role, Test};
 
-/// Buffers of a measurement take about this much, unless one message is more.
+/// Approximate memory of a measurement's buffers in bytes, unless one message is larger.
 const BUFFER_BYTES: u64 = 256 << 20;
-/// Receives for each message under way: the other end may be that far behind.
+/// Receives posted for each message in flight, as the peer may be that far behind.
 const RECEIVES_A_MESSAGE: u64 = 4;
-/// What is lost is asked for by the next scan but one.
+/// Number of losses of the last message for which an end waits. The peer requests a lost message at the next scan but
+/// one.
 const LOSSES_OF_A_BYE: u32 = 20;
-/// Ids of messages: of words, and of what is measured.
+/// Request id of control messages. Smaller ids are data.
 const OF_WORDS: u64 = 1 << 62;
 
 /// One end's part in a measurement.
@@ -29,40 +30,42 @@ pub(crate) struct DatagramEnd {
     peer: Peer,
     token: u64,
     tally: Tally,
-    /// Where messages come from, a slot each, and where they go.
+    /// Source buffers and destination buffers, one slot per message.
     own: Region,
     open: Region,
     slot_bytes: u64,
-    /// Words on their way.
+    /// Number of control messages in flight.
     words: u64,
 }
 
-/// How messages lie in memory: each where it may be, in a slot that has room for words, too.
+/// Memory layout of messages. Each slot has room for a message or a control message.
 pub(crate) struct Layout(pub(crate) Test);
 
 impl Layout {
-    /// Receives that are posted, each with a slot of its own where bytes are looked at.
+    /// Returns the number of receives to post. If bytes are checked, each needs its own slot, which may reduce the
+    /// number.
     fn receives(&self) -> u64 {
         RECEIVES_A_MESSAGE * u64::from(self.0.depth)
     }
 
-    /// Slots of each end's memory.
+    /// Returns the number of slots in each end's memory.
     fn slots(&self) -> u64 {
         let fit = (BUFFER_BYTES / self.slot_bytes()).max(2);
         self.receives().min(fit)
     }
 
-    /// Words must fit, too.
+    /// Returns the size of a slot. A control message must fit.
     fn slot_bytes(&self) -> u64 {
         self.0.size_bytes.max(WORDS_BYTES)
     }
 
-    /// Memory of an end, for one direction.
+    /// Returns the memory that an end needs for one direction.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.slots() * self.slot_bytes()
     }
 
-    /// Messages under way. Those whose bytes are looked at leave a slot free for words.
+    /// Returns the number of messages in flight. If bytes are checked, half of the slots stay free, also for control
+    /// messages.
     fn window(&self) -> u64 {
         let depth = u64::from(self.0.depth);
         if self.0.check == Check::EveryByte { depth.min((self.slots() / 2).max(1)) } else { depth }
@@ -71,7 +74,7 @@ impl Layout {
 
 impl DatagramEnd {
     /// # Errors
-    /// There is no memory, or what is asked cannot be posted.
+    /// If memory cannot be allocated, or a receive cannot be posted.
     pub(crate) fn new(
         endpoint: RdmEndpoint,
         peer: Peer,
@@ -91,7 +94,7 @@ impl DatagramEnd {
             slot_bytes: layout.slot_bytes(),
             words: 0,
         };
-        // Where bytes are looked at, a slot has one receive.
+        // If bytes are checked, each slot has one receive.
         let receives = if end.tally.checks() { layout.slots() } else { layout.receives() };
         (0..receives).try_for_each(|number| end.receive(number % layout.slots()))?;
         Ok(end)
@@ -107,7 +110,7 @@ impl DatagramEnd {
         Ok(region.slice(start..start + len as usize)?)
     }
 
-    /// Says a word.
+    /// Sends a control message.
     ///
     /// # Errors
     /// [`Broken`].
@@ -155,7 +158,7 @@ impl DatagramEnd {
     fn word(&self, slot: u64, len: u64) -> Result<Option<Word>, Broken> {
         let start = (slot * self.slot_bytes) as usize;
         let bytes = self.open.to_vec(start..start + (len as usize).min(16))?;
-        // Most messages are data, which the first bytes tell.
+        // Most messages are data. Their first bytes rule out a control message.
         if len < 16 || token_of(&bytes) != Some(self.token) {
             return Ok(None);
         }
@@ -171,7 +174,7 @@ impl DatagramEnd {
         }
         let start = (slot * self.slot_bytes) as usize;
         let size = self.tally.test.size_bytes as usize;
-        // Delivery is in order where bytes are looked at, so the message is known by its place among the others.
+        // Delivery is in order if bytes are checked, so the arrival order identifies the message.
         let wrong = match self
             .tally
             .pattern
@@ -193,7 +196,7 @@ impl DatagramEnd {
         Ok(())
     }
 
-    /// Whatever this end has said has been heard.
+    /// Returns true if all control messages of this end have been delivered.
     pub(crate) fn has_said_all(&self) -> bool {
         self.words == 0
     }
@@ -244,12 +247,12 @@ impl End for DatagramEnd {
     }
     fn say(&mut self, said: Said<Side>) -> Result<(), Broken> {
         match said {
-            // The endpoint is for this measurement alone: the client has begun when it is there.
+            // The endpoint serves this measurement only, so the measurement begins as soon as the client appears.
             Said::Start => Ok(()),
             Said::Finish => self.tell(&Word::Finish),
             Said::Report(side) => self.tell(&Word::Report(side)),
-            // The other end waits for it, and is gone when it has heard it, maybe without a word. So this end stays until it
-            // has been heard, but no longer than a few losses of it would take.
+            // The peer waits for this message and leaves when it arrives, perhaps without an acknowledgement. So this
+            // end waits for its delivery, but no longer than a few losses of it would take.
             Said::Bye => {
                 let scan = self.endpoint.stats().map_or(Duration::ZERO, |stats| stats.scan_period);
                 let until = Instant::now() + LOOK_EVERY.max(LOSSES_OF_A_BYE * scan);
@@ -263,7 +266,7 @@ impl End for DatagramEnd {
     fn stats(&self) -> Option<RdmStats> {
         self.endpoint.stats()
     }
-    /// What is sent is what is done.
+    /// The bytes sent are those of completed messages.
     fn moved_bytes(&self) -> (u64, u64) {
         let received = self.endpoint.stats().map_or(0, |stats| stats.counters.payload_bytes_received);
         (received, self.tally.done * self.tally.test.size_bytes)

@@ -1,7 +1,8 @@
-//! `pathweave perf --transport erd`: what reliable datagrams achieve between two hosts.
+//! `pathweave perf --transport erd`: measurements of reliable datagrams between two hosts.
 //!
-//! A client says hello to the server's endpoint. For each measurement the server opens an endpoint of its own, whose
-//! counts are then of nothing else, and tells the client where it is; there they measure, and say when they are done.
+//! A client sends a request to the server's endpoint. The server opens an endpoint for each measurement, so that its
+//! counters cover nothing else, and returns its port. Client and server then measure between these endpoints and
+//! report the end to each other.
 
 mod client;
 mod end;
@@ -18,7 +19,7 @@ use pathweave_datapath::{ConnectError, DeviceConfig};
 use crate::console::Failure;
 use crate::open as device;
 
-/// An endpoint with these sockets, loop and protection.
+/// Returns the configuration of an endpoint with the device's sockets, loop and protection.
 fn config(device: DeviceConfig, scheme: Option<&str>) -> RdmConfig {
     let mut config = RdmConfig::new(device.bind);
     let scheme = scheme.map_or(config.device.scheme, str::to_owned);
@@ -27,12 +28,12 @@ fn config(device: DeviceConfig, scheme: Option<&str>) -> RdmConfig {
 }
 
 /// # Errors
-/// What the endpoint says, as a user can understand it.
+/// If the endpoint cannot be opened, with a message for the user.
 fn open(config: RdmConfig) -> Result<RdmEndpoint, Failure> {
     RdmEndpoint::open(config).map_err(device::opening)
 }
 
-/// What a peer that cannot be reached means to the user.
+/// Converts the error of an unreachable peer to a message for the user.
 fn unreachable(why: &ConnectError) -> Failure {
     let also = match why {
         ConnectError::Refused { reason: pathweave_datapath::secure::Refusal::Transport, .. } => {

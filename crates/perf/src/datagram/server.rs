@@ -1,4 +1,4 @@
-//! A server of datagrams.
+//! Server of datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::pattern::region;
 use crate::server::{Served, ServerOptions};
 use crate::test::{Role, Test};
 
-/// Clients that may ask at the same moment.
+/// Number of posted receives for requests, hence of clients that may send one at the same moment.
 const ASKS: u64 = 64;
-/// Longest an ask is.
+/// Largest size of a request in bytes.
 const ASK_BYTES: u64 = 4 << 10;
-/// A client that was told where to begin and does not.
+/// Time within which a client must begin at the endpoint opened for it.
 const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 
 /// # Errors
-/// What cannot even begin.
+/// If the server cannot start.
 pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
     let config = config(options.device.clone(), None);
     let endpoint = open(config.clone())?;
@@ -105,7 +105,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     Ok(Served::of(&clients, local, protection, console.is_interrupted()))
 }
 
-/// An endpoint for a measurement, if there can be one.
+/// Opens an endpoint for a measurement, or returns the reason for refusing it.
 fn begin(config: &RdmConfig, options: &ServerOptions, ask: Ask) -> Result<RdmEndpoint, String> {
     let allowed = 1..=pathweave_datapath::MAX_MESSAGE_BYTES;
     if !allowed.contains(&ask.size_bytes) || !(1..=crate::test::MAX_DEPTH).contains(&ask.depth) {
@@ -131,7 +131,7 @@ fn describe(ask: Ask) -> String {
     format!("datagram {kind} of {} bytes, depth {}", ask.size_bytes, ask.depth)
 }
 
-/// A measurement, from the client's first word to its last; what it has moved.
+/// Runs a measurement from the client's first message to its last. Returns the amount of data moved.
 fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -> Result<Moved, Broken> {
     let peer = hear_begin(&endpoint, token)?;
     let end = DatagramEnd::new(endpoint, peer, token, test, Role::Server)?;
@@ -147,7 +147,7 @@ fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -
         }
         match running.end.next() {
             Ok(Some(Came::Said(Said::Bye))) | Err(_) if running.is_over() => {
-                // Who has heard it is gone, mostly before its word that it has arrives here.
+                // The client leaves when it has the report, mostly before its acknowledgement arrives here.
                 return Ok(running.moved().unwrap_or_default());
             }
             Ok(Some(came)) => {
@@ -162,7 +162,7 @@ fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -
     }
 }
 
-/// One measurement less, however it ends.
+/// Decrements the number of running measurements when dropped.
 struct Leaves<'a>(&'a AtomicUsize);
 
 impl Drop for Leaves<'_> {
@@ -171,7 +171,7 @@ impl Drop for Leaves<'_> {
     }
 }
 
-/// Waits for the client that was told where to begin.
+/// Waits for the client to begin.
 fn hear_begin(endpoint: &RdmEndpoint, token: u64) -> Result<Peer, Broken> {
     let own = |why: &dyn std::fmt::Display| Broken::Own(why.to_string());
     let room = region(WORDS_BYTES)?;

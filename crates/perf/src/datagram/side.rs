@@ -1,4 +1,4 @@
-//! What an end of datagrams says of its part of a measurement.
+//! Report of one end of a datagram measurement.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::end::{Part, share, sums};
 use crate::show::Row;
 use crate::work::Work;
 
-/// An end's part.
+/// Report of one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Side {
     #[serde(flatten)]
     pub(crate) work: Work,
-    /// Measurements the process had at a time, at most.
+    /// Largest number of measurements that the process had at a time.
     pub(crate) measurements: usize,
     pub(crate) counters: Counted,
     pub(crate) side_channel: SidePart,
@@ -23,7 +23,7 @@ pub(crate) struct Side {
 
 macro_rules! counted {
     ($($name:ident: $words:literal, $of:expr;)*) => {
-        /// Counts of one end.
+        /// Counters of one end.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub(crate) struct Counted {
             $(pub(crate) $name: u64,)*
@@ -36,7 +36,7 @@ macro_rules! counted {
             fn since(&self, before: &Self) -> Self {
                 Counted { $($name: self.$name - before.$name,)* }
             }
-            /// What people are told.
+            /// Counters shown to people, with their labels.
             const LINES: &[(&str, fn(&Counted) -> u64)] = &[$(($words, |counted| counted.$name),)*];
         }
     };
@@ -61,7 +61,7 @@ counted! {
     out_of_order_packets: "arrived out of order", |s| s.counters.out_of_order;
 }
 
-/// The side channel of one end.
+/// Traffic of one end's side channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SidePart {
     pub(crate) sent_bytes: u64,
@@ -70,12 +70,12 @@ pub(crate) struct SidePart {
     pub(crate) broken: u64,
 }
 
-/// A path, in the direction in which this end sends.
+/// Path in the direction in which this end sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathPart {
     pub(crate) source_port: u16,
     pub(crate) packets: u64,
-    /// Of all packets sent, 0 to 1.
+    /// Share of all packets sent, from 0 to 1.
     pub(crate) share: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What client and server say to each other, in messages of their own among those that are measured.
+//! Control messages of client and server, sent as messages among the measured ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::side::Side;
 use crate::meet::Asks;
 use crate::test::{Check, Directions, Kind, Op, Test};
 
-/// Longest message of words; every receive has room for one.
+/// Largest control message in bytes. Every receive has room for one.
 pub(crate) const WORDS_BYTES: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"pwperd01";
 
-/// What is measured.
+/// Request for a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ask {
     pub(crate) size_bytes: u64,
@@ -19,16 +19,16 @@ pub(crate) struct Ask {
     pub(crate) both: bool,
     pub(crate) check: bool,
     pub(crate) iterations: Option<u64>,
-    /// The run of the program that asks; a number it has drawn.
+    /// Random number that identifies the client's run of the program.
     #[serde(default)]
     pub(crate) client: u64,
-    /// It will ask for another measurement after this one.
+    /// True if the client will request another measurement after this one.
     #[serde(default)]
     pub(crate) comes_back: bool,
 }
 
 impl Ask {
-    /// As a client asks for a test.
+    /// Returns the request for a client's test.
     pub(crate) fn of(asks: &Asks) -> Self {
         let Asks { test, comes_back, client } = *asks;
         Ask {
@@ -43,7 +43,7 @@ impl Ask {
         }
     }
 
-    /// The test it asks for.
+    /// Returns the requested test.
     pub(crate) fn test(&self) -> Test {
         Test {
             kind: if self.latency { Kind::Latency } else { Kind::Bandwidth },
@@ -57,42 +57,43 @@ impl Ask {
     }
 }
 
-/// A word.
+/// Control message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Word {
-    /// Client, to the server's own endpoint: asks for a measurement.
+    /// Client to the server's endpoint: requests a measurement.
     Ask(Ask),
-    /// Server: it takes place at this port.
+    /// Server: the measurement takes place at this port.
     Ready { port: u16 },
-    /// Server: it does not take place.
+    /// Server: it refuses the measurement.
     Refused { why: String },
-    /// Client, to the measurement's endpoint: it begins.
+    /// Client to the measurement's endpoint: begins the measurement.
     Begin,
-    /// So many messages have been looked at.
+    /// Number of further messages that have been checked.
     Checked { count: u64 },
-    /// Client: it has sent what it wanted.
+    /// Client: it has sent its last message.
     Finish,
-    /// Server: its part.
+    /// Server: its report.
     Report(Box<Side>),
-    /// Client: it has heard that, and nothing follows.
+    /// Client: it has received the report, and nothing follows.
     Bye,
 }
 
-/// A word's bytes. The token is the measurement's: what is measured does not begin so, but by a chance of 2^-128.
+/// Encodes a control message with the measurement's token. A data message starts with the same bytes with a
+/// probability of 2^-128 only.
 pub(crate) fn encode(token: u64, word: &Word) -> Vec<u8> {
     let mut bytes = [&MAGIC[..], &token.to_be_bytes()].concat();
     bytes.extend(serde_json::to_vec(word).expect("plain data serialises"));
     bytes
 }
 
-/// The token of a message that may be words.
+/// Returns the token of a message that may be a control message.
 pub(crate) fn token_of(bytes: &[u8]) -> Option<u64> {
     let (token, _) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     Some(u64::from_be_bytes(*token))
 }
 
-/// The word in a message, if it is one of this measurement; without a token, of any.
+/// Decodes a control message of the measurement with this token, or of any measurement without a token.
 pub(crate) fn decode(token: Option<u64>, bytes: &[u8]) -> Option<(u64, Word)> {
     let (found, text) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
     let found = u64::from_be_bytes(*found);

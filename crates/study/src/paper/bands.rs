@@ -1,4 +1,5 @@
-//! Published bands in a picture: where the curve of a claim would be, by what it is compared with here.
+//! Published bands in a picture: the range in which a claim places its curve, relative to the value it is compared
+//! with in this run.
 
 use crate::paper::chart::Band;
 use crate::paper::claims::{Weight, places};
@@ -6,7 +7,8 @@ use crate::paper::draw::look;
 use crate::paper::model::{Claim, Compare, Series, Variant};
 use crate::paper::plan::{FigurePlan, Point};
 
-/// The bands of the published claims about `measure` at `point`, in the measure's unit over `unit`, at `x`.
+/// Returns the bands of the published claims about `measure` at `point`, drawn at `x`. Ends are in the measure's base
+/// unit divided by `unit`.
 pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, unit: f64) -> Vec<Band> {
     let file = &figure.figure.file;
     let series = &file.series[point.series];
@@ -31,7 +33,7 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
                 (Some(figure.estimate(of, measure)?.mean), of.series)
             }
         };
-        // A band as it is judged; a bound is a line.
+        // A band includes its tolerance. A bound is a single line.
         let limits = match (claim.at_least, claim.at_most) {
             (Some(least), Some(most)) => [least - claim.tolerance, most + claim.tolerance],
             (least, most) => [least.or(most)?; 2],
@@ -54,7 +56,8 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
     bands
 }
 
-/// The curve of a name at which published numbers are drawn: the first reading, else as printed, else the only one.
+/// Returns true for the curve at which published numbers are drawn, among the curves of one name: the first reading,
+/// else the one as printed, else the only one.
 fn is_told(all: &[Series], series: &Series) -> bool {
     let rank = |series: &Series| match series.variant.as_ref().map(Variant::name) {
         Some(Variant::OURS) => 2,
@@ -84,7 +87,7 @@ mod tests {
             let bands = bands(&figure, &figure.points[point], "m", 7.0, 2.0);
             bands.iter().map(|band| (band.x, band.low, band.high)).collect::<Vec<_>>()
         };
-        // 10 to 50 % below 10, halved by the unit.
+        // 10 to 50 % below 10, divided by the unit of 2.
         assert_eq!(of(0), [(7.0, 2.5, 4.5)]);
         assert_eq!(of(3), [(7.0, 2.5, 4.5), (7.0, 1.5, 1.5)]);
         assert!(of(1).is_empty());

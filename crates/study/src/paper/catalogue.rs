@@ -1,4 +1,4 @@
-//! Where papers are found: in the program, or in a folder.
+//! Collection of papers, embedded in the program or read from a folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,46 +10,46 @@ use serde::de::DeserializeOwned;
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::{FigureFile, PaperFile, Reading, Series, Variant};
 
-/// The file of a paper's folder that has what came out for its figures.
+/// File in a paper's folder that records the results of its figures.
 pub(crate) const RECORD_FILE: &str = "results.json";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers");
 
-/// Longest file of a paper, bytes.
+/// Largest accepted file of a paper, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The texts of a paper's folder by name.
+/// Contents of the files in a paper's folder, by name.
 type Files = BTreeMap<String, String>;
 
-/// The papers there are.
+/// Collection of papers.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     papers: BTreeMap<String, Files>,
 }
 
-/// A paper with its figures.
+/// Paper with its figures.
 #[derive(Clone, Debug)]
 pub struct Paper {
-    /// Name of its folder.
+    /// Name of the paper's folder.
     pub name: String,
-    /// What `paper.toml` says.
+    /// Content of `paper.toml`.
     pub file: PaperFile,
-    /// Figures and tables in its order.
+    /// Figures and tables, in the order of `paper.toml`.
     pub figures: Vec<Figure>,
     files: Files,
 }
 
-/// A figure or table.
+/// Figure or table that is repeated.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// "6a", "table-1".
+    /// Id, for instance "6a" or "table-1".
     pub id: String,
-    /// What its file says.
+    /// Content of the figure's file.
     pub file: FigureFile,
 }
 
 impl Catalogue {
-    /// The papers that are part of the program.
+    /// Returns the papers that are embedded in the program.
     pub fn embedded() -> Self {
         let mut papers = BTreeMap::new();
         for dir in EMBEDDED.dirs() {
@@ -66,7 +66,7 @@ impl Catalogue {
         Catalogue { papers }
     }
 
-    /// The papers in the folders of `folder`.
+    /// Reads a paper from each folder in `folder`.
     pub fn read(folder: &Path) -> Result<Self, PaperError> {
         let failed = |path: &Path| {
             let file = path.display().to_string();
@@ -94,12 +94,12 @@ impl Catalogue {
         Ok(Catalogue { papers })
     }
 
-    /// Names of the papers.
+    /// Returns the names of the papers.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
         self.papers.keys().map(String::as_str)
     }
 
-    /// A paper by name.
+    /// Returns the paper of this name.
     pub fn paper(&self, name: &str) -> Result<Paper, PaperError> {
         let files = self.papers.get(name).ok_or_else(|| unknown("paper", name, self.names()))?;
         let file: PaperFile = parse(name, files, "paper.toml")?;
@@ -131,7 +131,7 @@ impl Catalogue {
     }
 }
 
-/// Makes of every curve without a variant one by each reading that the figure lists.
+/// Expands every curve without a variant into one curve per reading that the figure lists.
 fn read_by(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
     let names = || known.iter().map(|reading| reading.name.as_str());
     let find = |name: &str| known.iter().find(|reading| reading.name == name);
@@ -165,7 +165,8 @@ fn read_by(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
     Ok(())
 }
 
-/// Every reason of a claim is of a variant that there is, and a figure of the page shows it.
+/// Checks the reasons of all claims: the variant must exist, and the figure that shows the reason must be on the
+/// page.
 fn reasons(figure: &Figure, figures: &[String]) -> Result<(), String> {
     let testbed = [Variant::MEASURED, Variant::SIMULATED, ""];
     let variants = figure.file.series.iter().filter_map(|series| series.variant.as_ref().map(Variant::name));
@@ -185,7 +186,7 @@ fn reasons(figure: &Figure, figures: &[String]) -> Result<(), String> {
 }
 
 impl Paper {
-    /// A figure by its id; "fig6a", "figure 6a" and "6A" are 6a too.
+    /// Returns a figure by its id. "fig6a", "figure 6a" and "6A" also find 6a.
     pub fn figure(&self, id: &str) -> Result<&Figure, PaperError> {
         let plain = id.to_ascii_lowercase();
         let plain =
@@ -201,12 +202,12 @@ impl Paper {
         })
     }
 
-    /// Text of a scenario file, or another, of this paper.
+    /// Returns the text of a file in the paper's folder.
     pub(crate) fn text(&self, file: &str) -> Option<&str> {
         self.files.get(file).map(String::as_str)
     }
 
-    /// Names of the files of its folder.
+    /// Returns the names of the files in the paper's folder.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Curves and bars as pictures.
+//! Charts with curves and bars.
 
 use pathweave_results::SCHEME_COLOURS;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -14,9 +14,9 @@ pub(crate) struct Chart {
     pub(crate) x: String,
     pub(crate) y: String,
     pub(crate) log: bool,
-    /// Horizontal lines.
+    /// Horizontal lines, as label and value.
     pub(crate) levels: Vec<(String, f64)>,
-    /// The y axis is a share: 0 to 1.
+    /// True if the y axis is a share from 0 to 1.
     pub(crate) share: bool,
 }
 
@@ -24,11 +24,11 @@ pub(crate) struct Chart {
 pub(crate) struct PanelChart {
     pub(crate) title: String,
     pub(crate) curves: Vec<Curve>,
-    /// Labels of x = 0, 1, ...; empty where x is a number.
+    /// Labels of x = 0, 1, ... Empty if x is a number.
     pub(crate) categories: Vec<String>,
-    /// Bars rather than lines.
+    /// True for bars, false for lines.
     pub(crate) bars: bool,
-    /// Published bands, in the colours of what they are compared with.
+    /// Published bands, in the colours of the curves that they are relative to.
     pub(crate) bands: Vec<Band>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Band {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) colour: usize,
-    /// Place among the bands of one bar or point, and how many they are.
+    /// Index among the bands of one bar or point, and their number.
     pub(crate) place: (usize, usize),
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Band {
 pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Half widths of intervals, by point; empty where there are none.
+    /// Half widths of the confidence intervals, by point. Empty if there are none.
     pub(crate) errors: Vec<f64>,
     pub(crate) look: Look,
 }
 
-/// Colour, stroke and marks.
+/// Colour, stroke and marks of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) colour: usize,
@@ -60,19 +60,19 @@ pub(crate) struct Look {
     pub(crate) marked: bool,
 }
 
-/// Stroke of a curve, filling of a bar.
+/// Stroke of a curve, or fill of a bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stroke {
     #[default]
     Solid,
     Dashed,
     Dotted,
-    /// Published by others: pale, with hollow marks.
+    /// Published values: pale, with hollow marks.
     Published,
 }
 
 impl Stroke {
-    /// Pixels of a dash and of the gap behind it; none of a line without gaps.
+    /// Returns the pixels of a dash and of the following gap. `None` for a continuous line.
     fn dashes(self) -> Option<(u32, u32)> {
         match self {
             Stroke::Solid | Stroke::Published => None,
@@ -92,7 +92,7 @@ impl Look {
         if self.stroke == Stroke::Published { 0.4 } else { 1.0 }
     }
 
-    /// Filling of a bar.
+    /// Returns the fill of a bar.
     fn fill(self) -> ShapeStyle {
         let opacity = match self.stroke {
             Stroke::Solid => 1.0,
@@ -108,26 +108,26 @@ const HEIGHT: u32 = 400;
 const LEGEND_LINE: u32 = 24;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
-/// Part of a group that its bars take.
+/// Share of a group's width that its bars occupy.
 const BARS: f64 = 0.8;
 
 impl Chart {
-    /// Centre of a bar of `count` in its group.
+    /// Returns the centre of a bar in its group of `count` bars.
     pub(crate) fn bar(index: usize, count: usize) -> f64 {
         BARS * ((index as f64 + 0.5) / count as f64 - 0.5)
     }
 
-    /// Panels side by side, lines of them, and the width of one, points.
+    /// Returns the columns and rows of panels, and the width of a panel in points.
     fn grid(&self) -> (u32, u32, u32) {
         let columns = self.panels.len().clamp(1, 3) as u32;
         let rows = (self.panels.len() as u32).div_ceil(columns).max(1);
-        // Many groups of bars need room for their names.
+        // A chart with many groups of bars needs space for their names.
         let crowded = self.panels.iter().any(|panel| panel.categories.len() > 5 && panel.bars);
         (columns, rows, if crowded && columns == 1 { 2 * WIDTH } else { WIDTH })
     }
 }
 
-/// Height of a legend, points.
+/// Returns the height of a legend in points.
 fn legend_height(lines: &[Placed<'_>]) -> u32 {
     12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1)
 }
@@ -152,14 +152,14 @@ impl Picture for Chart {
     }
 }
 
-/// An entry of a legend.
+/// Entry of a legend.
 struct Entry {
     name: String,
     look: Look,
     mark: Mark,
 }
 
-/// Mark of a legend's entry.
+/// Mark of a legend entry.
 enum Mark {
     Line,
     Bar,
@@ -167,7 +167,7 @@ enum Mark {
     Band,
 }
 
-/// Names and looks of all panels, each once.
+/// Returns the names and looks of all panels without duplicates.
 fn legend(chart: &Chart) -> Vec<Entry> {
     let mut found: Vec<Entry> = Vec::new();
     for panel in &chart.panels {
@@ -185,7 +185,7 @@ fn legend(chart: &Chart) -> Vec<Entry> {
     found
 }
 
-/// A legend entry, its line and its x.
+/// Legend entry with its line and x position.
 type Placed<'a> = (&'a Entry, u32, u32);
 
 fn place(legend: &[Entry], width: u32) -> Vec<Placed<'_>> {
@@ -299,7 +299,7 @@ where
         .y_labels(8)
         .x_labels(8);
     if !panel.categories.is_empty() {
-        // Labels at every half, of which only whole numbers have a text.
+        // Labels are placed at every half. Only whole numbers have a text.
         mesh.disable_x_mesh().x_label_formatter(&category).x_labels(2 * panel.categories.len() + 1);
     }
     mesh.draw()?;
@@ -377,7 +377,7 @@ where
     Ok(())
 }
 
-/// As few digits as tell the ticks apart.
+/// Formats a tick with as few digits as distinguish it from the others.
 fn number(value: f64) -> String {
     if value != 0.0 && (value.abs() >= 1e6 || value.abs() < 1e-3) {
         return format!("{value:.0e}");

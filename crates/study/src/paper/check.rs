@@ -1,5 +1,5 @@
-//! Names within a figure's file must be defined: what a claim or plot refers to and no measure defines would
-//! silently be missing.
+//! Check of the names within a figure's file. A claim or plot that refers to an undefined measure would otherwise be
+//! dropped silently.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::paper::model::{
 };
 use crate::paper::plan::number;
 
-/// Names the first thing in `figure` that leads nowhere.
+/// Returns an error for the first undefined name in `figure`.
 pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure) -> Result<(), PaperError> {
     let file = &figure.file;
     let within = |what: &str, why: &dyn std::fmt::Display| PaperError::File {

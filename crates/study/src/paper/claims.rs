@@ -1,4 +1,4 @@
-//! Claims of publications, held against what was measured.
+//! Comparison of published claims with measured results.
 
 use std::collections::BTreeMap;
 
@@ -13,51 +13,51 @@ use crate::paper::select::{Extent, Size};
 use crate::paper::state::{State, room};
 use pathweave_results::Estimate;
 
-/// A claim and what we have to say about it.
+/// Claim with the result of judging it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Figure or table.
+    /// Id of the figure or table.
     pub figure: String,
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// Name of the variant, empty for schemes without variants.
+    /// Name of the variant. Empty for schemes without variants.
     pub variant: String,
-    /// What we measured.
+    /// The measured number as text.
     pub measured: String,
     /// State of the claim.
     pub state: State,
-    /// The reason where it does not agree and an experiment shows one; else what keeps it undecided.
+    /// Reason why the claim does not agree, if an experiment shows one, or the reason why it is undecided.
     pub why: String,
-    /// More than the list of claims shows.
+    /// Details that the list of claims leaves out.
     #[serde(skip)]
     pub detail: Detail,
 }
 
-/// What stands behind a [`Verdict`].
+/// Details behind a [`Verdict`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
-    /// Where it is stated.
+    /// Section, figure or table that states the claim.
     pub source: String,
-    /// The number, where there is one.
+    /// The measured number, if there is one.
     pub estimate: Option<Estimate>,
-    /// What agrees.
+    /// Rule by which a number agrees.
     pub rule: String,
-    /// Part of the claim in the standing of its figure.
+    /// Weight of the claim in the standing of its figure.
     pub weight: Weight,
 }
 
-/// Part of a claim in the standing of its figure.
+/// Weight of a claim in the standing of its figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// The publication states it.
+    /// The claim counts: the publication states it.
     #[default]
     Counts,
-    /// A bar of this project, or another reading of a claim.
+    /// The claim does not count: it is a bar of this project, or another reading of a claim.
     Aside,
-    /// Something was fitted to the figure, so the claim reproduces nothing.
+    /// The claim does not count, because a parameter was fitted to the figure.
     Fitted,
 }
 
@@ -71,7 +71,7 @@ impl Weight {
     }
 }
 
-/// All claims of all figures.
+/// Returns the verdicts on all claims of all figures.
 pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for figure in &plan.figures {
@@ -82,7 +82,8 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
     verdicts
 }
 
-/// A claim about the other size, and any of a figure of which a part ran, shows what was measured and is not judged by it.
+/// Leaves a claim undecided if it is about the other size, or if only part of the figure ran. The measured number
+/// stays.
 fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
     let why = match plan.extent {
         Extent::Part => "a part of the figure ran alone, which gives no verdict".to_owned(),
@@ -95,12 +96,12 @@ fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// The reason why a claim cannot be judged by runs of `size`, where it is about the other one.
+/// Returns the reason why runs of `size` cannot judge the claim, if the claim is about the other size.
 pub(crate) fn of_other_size(claim: &Claim, size: Size) -> Option<String> {
     (!size.is(claim.only)).then(|| format!("{} has another size than the claim", size.flag()))
 }
 
-/// One verdict a variant; none if none of the claim's panels runs.
+/// Returns one verdict per variant, or none if no panel of the claim runs.
 fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
     if places(figure, claim).is_empty() {
         return Vec::new();
@@ -117,7 +118,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     let (rival, seen) = if against == Some(Against::EveryOther) {
         let each = rivals::others(figure, claim).into_iter();
         let each = each.map(|rival| (Some(rival), gather(figure, claim, variant, Some(rival))));
-        // The one for which it holds least; one with nothing in common to compare says nothing.
+        // The rival against which the claim holds least decides. A rival without a common panel is skipped.
         let known = each.filter(|(_, seen)| seen.estimate.is_some() || seen.missing);
         let slack = |seen: &Gathered| seen.estimate.map_or(f64::NEG_INFINITY, |e| room(claim, e.mean));
         let least = known.min_by(|(_, a), (_, b)| slack(a).total_cmp(&slack(b)));
@@ -129,7 +130,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
     let state = match estimate.filter(|_| !missing) {
         Some(estimate) => State::of(claim, estimate),
-        // A flow that never ends is no small effect.
+        // An unfinished flow contradicts the claim. It does not count as a small effect.
         None if unfinished > 0 => State::Contradicts,
         None => State::Undecided,
     };
@@ -162,7 +163,8 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     }
 }
 
-/// The reason for a state of a variant: of one that does not agree with the figure that shows it, and nothing where none is known.
+/// Returns the reason for the state of a variant. A variant that does not agree has the reason given in the claim, if
+/// any, with the figure that shows it.
 pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
     match state {
         State::Agrees => String::new(),
@@ -174,15 +176,15 @@ pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
     }
 }
 
-/// What the points of a claim give, seed by seed and panel by panel.
+/// Numbers that the points of a claim yield, by seed and panel.
 #[derive(Default)]
 struct Gathered {
-    /// Over seeds; `None` if a number is missing, except in a heat map.
+    /// Mean and interval over seeds. `None` if a number is missing, except in a heat map.
     estimate: Option<Estimate>,
-    /// Least and largest number.
+    /// Smallest and largest number.
     span: Option<(f64, f64)>,
     missing: bool,
-    /// Panel and its numbers; `None` where one is missing.
+    /// Numbers by panel. `None` where one is missing.
     rows: BTreeMap<usize, Vec<Option<f64>>>,
 }
 
@@ -192,7 +194,7 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: 
     for seed in 0..figure.seeds.len() {
         let values = compared(figure, claim, variant, rival, seed);
         seen.missing |= values.iter().any(|(_, value)| value.is_none());
-        // Against every other, a rival may have no panel in common; elsewhere nothing is a gap.
+        // With `EveryOther`, a rival may have no panel in common. In all other cases an empty list is a gap.
         seen.missing |= values.is_empty() && rival.is_none();
         for &(panel, value) in &values {
             seen.rows.entry(panel).or_default().push(value);
@@ -203,21 +205,21 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: 
         }
         estimates.extend(over(claim.over, &values));
     }
-    // A map shows which rows are missing beside the number of the others.
+    // A heat map shows the estimate of its complete rows and lists the missing rows beside it.
     let whole = !seen.missing || figure.figure.file.plot.kind == PlotKind::HeatMap;
     seen.estimate = Estimate::from_values(&estimates).filter(|_| whole);
     seen
 }
 
-/// Said in place of a reason: there may be nothing to explain.
+/// Text in place of a reason for an undecided claim. There may be no deviation to explain.
 const ACROSS: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
 
-/// Said where a number does not exist though every flow finished.
+/// Text for a missing number if every flow finished.
 const NOT_MEASURED: &str =
     "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
-    // What was sampled over time does not need the end of a flow.
+    // A number sampled over time exists even if a flow does not finish.
     let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
     if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
         return 0;
@@ -233,7 +235,7 @@ fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant
     points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum()
 }
 
-/// Panels and values of the sweep that a claim looks at, of those that run.
+/// Returns the panels and sweep values that a claim covers, as pairs of indices, among those that run.
 pub(crate) fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
     let at: Vec<String> = claim.at.iter().map(plain).collect();
     let wanted = |panel: &Panel| {
@@ -245,8 +247,8 @@ pub(crate) fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> 
     panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
 }
 
-/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each; of peaks one a
-/// panel.
+/// Returns the compared numbers of one seed, each with its panel. There is one per panel and sweep value, or one per
+/// panel if the claim is about peaks. A claim about all curves has one for each curve.
 fn compared(
     figure: &FigurePlan,
     claim: &Claim,
@@ -258,7 +260,7 @@ fn compared(
     for (p, xs) in groups(figure, claim) {
         let panel = &figure.panels[p];
         let is_there = |one: &Series| one.is_in(panel);
-        // A curve without the variant stands for it only where no curve of its name has it.
+        // A curve without the variant is used only if no curve of the same name has the variant.
         let exact = |one: &Series| one.name == claim.series && one.variant.as_ref() == variant;
         let has_exact = figure.figure.file.series.iter().any(|one| is_there(one) && exact(one));
         let about = |one: &&Series| match claim.series.as_str() {
@@ -286,7 +288,7 @@ fn compared(
             let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
             let (Some(series), Some(other)) = (against, other) else { continue };
             let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
-            // A value of the sweep that does not run at this size leaves nothing to compare with.
+            // A sweep value that does not run at this size leaves nothing to compare with.
             let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == plain(at)));
             let there = match at {
                 None => xs.clone(),
@@ -299,7 +301,7 @@ fn compared(
     found
 }
 
-/// Panels with the values of the sweep of which one number is made: one each, or for peaks all of a panel.
+/// Returns the panels with the sweep values that make one number: single values, or for peaks all values of a panel.
 fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
     let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
     for (p, x) in places(figure, claim) {
@@ -311,12 +313,12 @@ fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
     groups
 }
 
-/// `None` where something is compared with nothing.
+/// Returns the comparison, or `None` if it is a share of zero.
 fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
     if compare == Compare::Difference {
         return Some(value - base);
     }
-    // No pauses in either is no change.
+    // Equal values have a ratio of 1, even if both are zero.
     let ratio = if value == base { 1.0 } else { value / base };
     ratio.is_finite().then_some(match compare {
         Compare::Ratio => ratio,
@@ -360,7 +362,7 @@ fn rule(claim: &Claim) -> String {
 }
 
 impl FigurePlan {
-    /// A measure at a point. Curves with variants answer for the one asked for, others for any.
+    /// Returns a measure at a point and seed. A curve without variants is used for any variant asked for.
     pub fn value(
         &self,
         panel: usize,
@@ -375,7 +377,8 @@ impl FigurePlan {
         point.observed[seed].as_ref()?.values[m]
     }
 
-    /// The point of a curve at a panel and value of the sweep: of the variant asked for, else of the curve without one.
+    /// Returns the point of a curve at a panel and sweep value. Falls back to the curve without a variant if none has
+    /// the variant asked for.
     pub(crate) fn point(
         &self,
         (panel, x): (usize, usize),
@@ -393,12 +396,12 @@ impl FigurePlan {
         find(variant).or_else(|| find(None))
     }
 
-    /// A panel by name.
+    /// Returns the index of the panel of this name.
     pub fn panel(&self, name: &str) -> Option<usize> {
         self.panels.iter().position(|panel| panel.name == name)
     }
 
-    /// A measure of a point over all seeds.
+    /// Returns a measure of a point over all seeds, or `None` if a seed has no value.
     pub fn estimate(&self, point: &crate::paper::plan::Point, measure: usize) -> Option<Estimate> {
         let values: Option<Vec<f64>> =
             point.observed.iter().map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
@@ -431,12 +434,12 @@ mod tests {
 
     #[test]
     fn against_the_best_of_each_row() {
-        // Two seeds. `b` is best of the first row by its mean of 2, though not at seed 2.
+        // Two seeds. `b` is best in the first row by its mean of 2, though not at seed 2.
         let (a, b, c) = ([Some(2.0), Some(4.0)], [Some(1.0), Some(3.0)], [Some(6.0), Some(2.0)]);
         let rows: [&[&[Option<f64>]]; 2] = [&[&a, &b, &c], &[&[Some(1.0), Some(1.0)], &a, &c]];
         let claim = "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'max'\nat_most = 1.02";
         let found = judged(claim, &rows);
-        // Row 1: 2 and 4/3; row 2: against `b`, 0.5 and 0.25.
+        // Row 1: 2 and 4/3. Row 2: against `b`, 0.5 and 0.25.
         assert!(found[0].state != State::Agrees);
         assert!(found[0].measured.starts_with("1.67x"), "{}", found[0].measured);
         assert!(found[0].measured.ends_with("in 1 of 2 rows"), "{}", found[0].measured);
@@ -454,7 +457,7 @@ mod tests {
         let rows: [&[&[Option<f64>]]; 2] =
             [&[&one(1.0), &one(2.0), &one(4.0)], &[&one(3.0), &one(2.0), &[None]]];
         let found = judged(claim, &rows);
-        // Against `b` half and -50 %, 0 in all; against `c`, which finished the first row only, 75 %.
+        // Against `b`: 50 % and -50 %, with a mean of 0. Against `c`, which finished the first row only: 75 %.
         assert!(
             found[0].state != State::Agrees && found[0].measured.contains("against b"),
             "{}",
@@ -474,7 +477,7 @@ mod tests {
             "{}",
             found[0].measured
         );
-        // A row without a number is no agreement, whatever the others say.
+        // A row without a number is no agreement, even if all other rows agree.
         let rows: [&[&[Option<f64>]]; 2] =
             [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
         let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
@@ -552,7 +555,7 @@ mod tests {
 
     #[test]
     fn peaks_are_compared_wherever_they_are_and_growth_with_another_value() {
-        // Peaks 4 and 8; point by point the mean would be (1/3 + 4/3 + 1/4) / 3.
+        // The peaks are 4 and 8. Compared point by point, the mean would be (1/3 + 4/3 + 1/4) / 3.
         assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
         let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
         assert!(grown.state == State::Agrees && grown.measured == "1.00x", "{}", grown.measured);

@@ -1,4 +1,4 @@
-//! From the points of a figure to its picture.
+//! Conversion of a figure's points to its picture.
 
 use pathweave_results::scheme_colours;
 
@@ -10,7 +10,7 @@ use crate::paper::picture::{Drawn, Failed};
 use crate::paper::plan::FigurePlan;
 use crate::paper::scores;
 
-/// The picture of a figure; `None` if it has none. Of a heat map with several measures, that of the first.
+/// Returns the picture of a figure, or `None` if it has none. A heat map with several measures is drawn by the first.
 pub(crate) fn picture(figure: &FigurePlan) -> Option<Result<Drawn, Failed>> {
     if figure.figure.file.plot.kind == PlotKind::HeatMap {
         let measure = *scores::measures(figure).first()?;
@@ -41,7 +41,8 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
     })
 }
 
-/// Curves of a name share the colour of its scheme and differ in dashes.
+/// Returns colour, stroke and marks of a curve. Curves with the same name share the colour of their scheme and differ
+/// in dashes.
 pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
     let one = &all[series];
     let mut first: Vec<&Series> = Vec::new();
@@ -56,7 +57,8 @@ pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
     Look { colour: scheme_colours(&schemes)[own], stroke: stroke(all, one), marked }
 }
 
-/// Solid for what runs here, dashed for the scheme as printed and what is simulated; readings by their place among the variants.
+/// Returns the stroke of a curve. Solid: no variant, ours, or measured. Dashed: as printed, or simulated. Readings
+/// follow their position among the variants.
 fn stroke(all: &[Series], one: &Series) -> Stroke {
     let place = match one.variant.as_ref().map_or("", Variant::name) {
         "" | Variant::OURS | Variant::MEASURED => 0,
@@ -69,24 +71,24 @@ fn stroke(all: &[Series], one: &Series) -> Stroke {
     [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][place.min(2)]
 }
 
-/// The scheme of a curve; of one that runs the scenario's, its name stands for it.
+/// Returns the scheme of a curve. The name of the curve stands for the scenario's own scheme.
 fn scheme(series: &Series) -> String {
     series.scheme.clone().unwrap_or_else(|| series.name.to_lowercase())
 }
 
-/// Steps of a drawn distribution at most, about.
+/// Approximate upper bound on the steps of a drawn distribution.
 const STEPS: usize = 1_000;
 
 fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
     let unit = unit_factor(&figure.figure.file.plot.unit).unwrap_or(1.0);
     let curve = |point: &crate::paper::plan::Point| {
-        // Seeds together: each is a sample of the same distribution.
+        // Values of all seeds are pooled, as each seed samples the same distribution.
         let mut values: Vec<f64> =
             point.observed.iter().flatten().flat_map(|o| o.samples.iter().map(|v| v / unit)).collect();
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;
         let mut points = Vec::new();
-        // More steps than pixels would only make files large; the first and last values are always drawn.
+        // More steps than pixels would only enlarge the file. The first and the last value are always drawn.
         let every = values.len().div_ceil(STEPS).max(1);
         let mut from = 0.0;
         for (i, &value) in values.iter().enumerate() {
@@ -105,7 +107,7 @@ fn measures(figure: &FigurePlan, name: &str, bars: bool) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
     let Some(measure) = file.measure.iter().position(|m| m.name == name) else { return Vec::new() };
-    // Without a sweep, bars stand for panels and share one picture.
+    // Without a sweep, each group of bars is a panel, and all share one picture.
     let over_panels = bars && file.sweep.is_none();
     let mut charts: Vec<PanelChart> = Vec::new();
     let groups: Vec<Option<usize>> =
@@ -151,13 +153,13 @@ fn measures(figure: &FigurePlan, name: &str, bars: bool) -> Vec<PanelChart> {
     charts
 }
 
-/// Title of a picture: its panel, and its measure where pictures of several stand side by side.
+/// Returns the title of a picture: its panel, and its measure if pictures of several measures stand side by side.
 fn title(panel: &str, measure: &str, several: bool) -> String {
     let parts = [panel, if several { measure } else { "" }];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// One picture a panel and curve, a bar for each of several measures at every value of the sweep.
+/// Returns one picture per panel and curve, with a bar for each of several measures at every sweep value.
 fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
@@ -192,7 +194,7 @@ fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
     charts
 }
 
-/// Curves of a measure that were published, where this run has their values of the sweep.
+/// Returns the published curves of a measure, at the sweep values of this run.
 fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
     let file = &figure.figure.file;
     let Some(sweep) = &file.sweep else { return Vec::new() };
@@ -213,7 +215,7 @@ fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
     file.published.iter().filter(here).filter_map(curve).collect()
 }
 
-/// One picture a panel and curve, one line a trace, of the first seed.
+/// Returns one picture per panel and curve of the first seed, with one line per trace.
 fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
@@ -319,7 +321,7 @@ mod tests {
             (curve.name.as_str(), &curve.points[..]),
             ("B (published)", &[(0.0, 5.0), (1.0, 7.0)][..])
         );
-        // One value a point of the sweep, and curves that exist.
+        // Published curves need one value per sweep value, and must name existing curves.
         let wrong = |figure: &Figure| check("p", &BTreeMap::new(), figure).unwrap_err().to_string();
         plan.figure.file.published[0].panel = None;
         plan.figure.file.published[0].values.pop();

@@ -1,69 +1,69 @@
-//! What can be wrong with papers and with what is asked of them.
+//! Errors in papers and in requests about them.
 
 use crate::sweep::SweepError;
 use pathweave_scenario::{Diagnostics, Unknown};
 
-/// Why a paper cannot be run.
+/// Reason why a paper cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
-    /// What was asked for does not exist.
+    /// The requested paper, figure, panel or curve does not exist.
     #[error(transparent)]
     Unknown(Unknown),
-    /// Something that a lab is to repeat was not measured on a testbed.
+    /// The request is to repeat something in a lab that was not measured on a testbed.
     #[error("--testbed: {what} of a testbed; {known}")]
     NoTestbed {
-        /// What was asked for, with a verb.
+        /// The request, with a verb.
         what: String,
-        /// What there is instead.
+        /// Figures or papers that can be repeated.
         known: String,
     },
-    /// A file of a paper is wrong.
+    /// A file of a paper is invalid.
     #[error("{file}: {message}")]
     File {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What is wrong.
+        /// Description of the mistake.
         message: String,
     },
-    /// A scenario of a paper is wrong.
+    /// A scenario of a paper is invalid.
     #[error("{label}: {findings}")]
     Scenario {
-        /// Figure and curve.
+        /// Figure and curve of the scenario.
         label: String,
-        /// What is wrong.
+        /// Mistakes found in the scenario.
         findings: Diagnostics,
     },
     /// A picture could not be drawn.
     #[error("cannot draw {figure}: {message}")]
     Plot {
-        /// The figure.
+        /// Name of the figure.
         figure: String,
-        /// Why not.
+        /// Description of the failure.
         message: String,
     },
     /// Results could not be written.
     #[error("cannot write results: {}: {source}", path.display())]
     Output {
-        /// Where.
+        /// Path of the file or folder.
         path: std::path::PathBuf,
-        /// Why not.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Finished runs could not be kept.
+    /// Finished runs could not be stored.
     #[error(transparent)]
     Keep(SweepError),
-    /// Another process is writing there.
+    /// Another process writes to the output folder.
     #[error("cannot write results: {}: another run of a paper is writing here", path.display())]
     Busy {
-        /// The folder.
+        /// Path of the folder.
         path: std::path::PathBuf,
     },
-    /// The folder holds something that is not ours to replace.
+    /// The output folder holds something that this program did not write.
     #[error("cannot write results: {} exists and is not a folder of paper results (it holds \"{found}\"); choose another --out", path.display())]
     Occupied {
-        /// The folder.
+        /// Path of the folder.
         path: std::path::PathBuf,
-        /// What is there.
+        /// Name of the foreign entry.
         found: String,
     },
 }
@@ -77,7 +77,7 @@ impl From<SweepError> for PaperError {
     }
 }
 
-/// `name` is none of `names`.
+/// Builds the error that `name` is none of `names`.
 pub(crate) fn unknown<'a>(
     kind: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! From a run to the few numbers a figure needs, so that the run itself need not be kept.
+//! Reduction of a run to the numbers that a figure needs, so that the run itself need not be stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,25 @@ use pathweave_results::{
 
 use crate::paper::model::{FigureFile, Measure, Of, PlotKind, Stat, Term, Trace};
 
-/// What a figure takes from a run. Times are nanoseconds, rates bits per second, sizes bytes.
+/// Numbers that a figure takes from a run. Times are in nanoseconds, rates in bits per second, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// By measure; `None` where there is none, for instance because a flow did not finish.
+    /// Value of each measure. `None` if it has no value, for instance because a flow did not finish.
     pub values: Vec<Option<f64>>,
-    /// What a distribution is drawn of, sorted.
+    /// Values of the drawn distribution, sorted.
     pub samples: Vec<f64>,
-    /// By trace: time in nanoseconds and value.
+    /// Samples of each trace: time in nanoseconds, and value.
     pub traces: Vec<Vec<(f64, f64)>>,
-    /// Digest of the run; empty if nothing ran.
+    /// Digest of the run. Empty if nothing ran.
     pub digest: String,
-    /// Flows that did not finish.
+    /// Number of unfinished foreground flows.
     pub unfinished: usize,
-    /// How it was measured, for people; empty of simulations.
+    /// Description of the measurement, for people. Empty for simulations.
     pub said: String,
 }
 
-/// Takes what `figure` needs from `run`, whose full packets have so much payload as a share of their bytes on a link.
+/// Takes from `run` the numbers that `figure` needs. `payload_share` is the payload of a full packet over its bytes
+/// on a link.
 pub fn observe(figure: &FigureFile, run: &RunResult, payload_share: f64) -> Observed {
     let traces: Vec<_> = figure.trace.iter().map(|trace| follow(trace, run, payload_share)).collect();
     let value = |measure: &Measure| match measure.of {
@@ -55,7 +56,7 @@ pub fn observe(figure: &FigureFile, run: &RunResult, payload_share: f64) -> Obse
     }
 }
 
-/// Which flows a measure looks at.
+/// Filter of the flows that a measure covers.
 #[derive(Default)]
 struct Which<'a> {
     group: Option<&'a str>,
@@ -71,11 +72,11 @@ impl<'a> Which<'a> {
     }
 }
 
-/// The values a statistic is taken of. `None` where some are missing: the statistics of those that finished would
-/// flatter a scheme whose others hang.
+/// Returns the values that a statistic is computed over. Returns `None` if some are missing, because a statistic of
+/// the finished flows alone would favour a scheme with unfinished ones.
 fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
     let of_group = |index: u16| which.group.is_none_or(|name| run.info.groups[usize::from(index)] == name);
-    // Without a group, what the run is about.
+    // Without a group, only foreground traffic counts.
     let measured = |index: u16| which.group.is_some() || run.info.role(index) == Role::Foreground;
     let flows =
         || run.flows.iter().filter(|flow| of_group(flow.group) && measured(flow.group) && which.takes(flow));
@@ -130,10 +131,10 @@ fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
     }
 }
 
-/// Values a distribution of gaps is drawn from, at most about.
+/// Approximate upper bound on the values that represent the distribution of gaps.
 const GAP_SAMPLES: f64 = 4_000.0;
 
-/// Times between packets, nanoseconds: so many values that each bin has its share of them.
+/// Returns times between packets in nanoseconds. Each bin contributes a number of values proportional to its share.
 fn gaps(seen: &Departures) -> Vec<f64> {
     let all: u64 = seen.gaps.iter().map(|gaps| gaps.packets).sum();
     let scale = (GAP_SAMPLES / all as f64).min(1.0);
@@ -148,8 +149,8 @@ fn gaps(seen: &Departures) -> Vec<f64> {
     values
 }
 
-/// Bits per second of payload from the first post to the last delivery, for each host that sends. What did not arrive
-/// does not count.
+/// Returns the delivered payload in bits per second, from the first post to the last delivery, per host that sends.
+/// Undelivered payload does not count.
 fn host_throughput<'a>(flows: impl Iterator<Item = &'a FlowRecord>) -> Option<f64> {
     let (mut bits, mut start, mut end, mut hosts) = (0.0, u64::MAX, 0, BTreeSet::new());
     for flow in flows {
@@ -163,14 +164,14 @@ fn host_throughput<'a>(flows: impl Iterator<Item = &'a FlowRecord>) -> Option<f6
     (end > start).then(|| bits / ((end - start) as f64 * 1e-12) / hosts.len() as f64)
 }
 
-/// Bytes of every data packet that are not payload, as the ns-3 simulators count.
+/// Header bytes of every data packet, as the ns-3 simulators count.
 const NS3_HEADER_BYTES: u64 = 48;
 
-/// What hosts send beyond data packets, as a share of all they send.
+/// Returns the share of bytes sent by hosts that are not data packets.
 fn ack_share(run: &RunResult) -> Option<f64> {
     let from_hosts = run.links.iter().filter(|link| (link.from_node as usize) < hosts(run));
     let sent: u64 = from_hosts.map(|link| link.tx_bytes).sum();
-    // Payload of retransmissions is not counted, which is right for lossless runs only.
+    // The formula ignores the payload of retransmissions, so it holds for runs without loss only.
     if run.flows.iter().any(|flow| flow.retransmitted_packets > 0 || flow.status != FlowStatus::Finished) {
         return None;
     }
@@ -183,7 +184,7 @@ fn hosts(run: &RunResult) -> usize {
     run.nodes.iter().filter(|node| node.kind == pathweave_results::NodeKind::Host).count()
 }
 
-/// One number from many; `None` of none.
+/// Reduces values to one number. Returns `None` for no values.
 pub fn statistic(stat: Stat, mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -206,7 +207,7 @@ pub fn statistic(stat: Stat, mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// A statistic of a trace within the measure's span.
+/// Returns a statistic of a trace within the measure's span.
 fn span_statistic(measure: &Measure, trace: &[(f64, f64)]) -> Option<f64> {
     let (from, to) = (measure.from_us * 1e3, measure.to_us.map_or(f64::INFINITY, |us| us * 1e3));
     let inside: Vec<(f64, f64)> = trace.iter().copied().filter(|(at, _)| *at > from && *at <= to).collect();
@@ -216,8 +217,8 @@ fn span_statistic(measure: &Measure, trace: &[(f64, f64)]) -> Option<f64> {
     statistic(measure.stat, inside.iter().map(|(_, value)| *value).collect())
 }
 
-/// The longest time without a break for which samples are below `level`. A sample stands for the time since the one
-/// before it.
+/// Returns the longest uninterrupted time for which samples are below `level`. A sample represents the time since the
+/// sample before it.
 fn longest_below(samples: &[(f64, f64)], from: f64, level: f64) -> Option<f64> {
     let (mut longest, mut current, mut last) = (0.0_f64, 0.0, from);
     for &(at, value) in samples {
@@ -228,7 +229,7 @@ fn longest_below(samples: &[(f64, f64)], from: f64, level: f64) -> Option<f64> {
     (!samples.is_empty()).then_some(longest)
 }
 
-/// The sum of a trace's terms at every instant that was sampled. What is missing at an instant was zero.
+/// Returns the sum of a trace's terms at every sampled time. A missing sample counts as zero.
 fn follow(trace: &Trace, run: &RunResult, payload_share: f64) -> Vec<(f64, f64)> {
     let mut at: BTreeMap<u64, f64> = run.series.iter().map(|sample| (sample.time_ps, 0.0)).collect();
     for term in &trace.terms {
@@ -241,7 +242,7 @@ fn follow(trace: &Trace, run: &RunResult, payload_share: f64) -> Vec<(f64, f64)>
     at.into_iter().map(|(ps, value)| (ps as f64 / 1e3, value)).collect()
 }
 
-/// The series a term names, and what makes its samples the term's unit.
+/// Returns the series that a term names, and the factor that converts its samples to the unit of the term.
 fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
     let link = |name: &str| run.links.iter().find(|link| link.name == name);
     if let Some(name) = &term.host {
@@ -274,7 +275,7 @@ mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// Two flows of 1 MB that took 1 ms and 2 ms: 8 and 4 Gb/s.
+    /// Two flows of 1 MB that took 1 ms and 2 ms, hence 8 and 4 Gb/s.
     fn two_flows() -> RunResult {
         let flow = |flow: u32, ms: u64| FlowRecord {
             flow,
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(of(&run, "of = \"queue\"\nstat = \"max\""), Some(7.0));
         assert_eq!(of(&run, "of = \"fct\"\ngroup = \"g\""), Some(1.5e6));
         assert_eq!(of(&run, "of = \"fct\"\ngroup = \"other\""), None);
-        // 2 MB of payload and 200 headers of 48 bytes; the rest of 2.1 MB are acknowledgements.
+        // 2 MB of payload and 200 headers of 48 bytes. The rest of the 2.1 MB are acknowledgements.
         assert_eq!(of(&run, "of = \"ack-share\""), Some((2_100_000.0 - 2_009_600.0) / 2_100_000.0));
     }
 
@@ -342,7 +343,7 @@ mod tests {
                 "title = \"t\"\nsection = \"s\"\nscenario = \"s.toml\"\nplot = {{ kind = \"cdf\", of = \"gaps\" }}\n[[measure]]\nname = \"m\"\n{what}"
             );
             let observed = observe(&toml::from_str(&text).unwrap(), &run, 1.0);
-            // 8,000 gaps stand as 4,000 values.
+            // 8,000 gaps are represented by 4,000 values.
             assert_eq!(observed.samples.len(), 4_000);
             assert_eq!(observed.samples.iter().filter(|&&ns| ns > 50_000.0).count(), 5);
             observed.values[0]
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!(figure("of = \"length-share\"\nlinks = 6"), None);
     }
 
-    /// One flow inside a site to each between sites, with these slowdowns.
+    /// Returns a run with one flow inside a site and one between sites, with these slowdowns.
     fn inside_and_between(slowdowns: [f64; 2]) -> RunResult {
         let mut run = two_flows();
         run.info.groups = vec!["intra".to_owned(), "inter".to_owned()];
@@ -366,8 +367,8 @@ mod tests {
 
     #[test]
     fn the_gain_of_all_is_that_of_both_groups_weighed_by_what_they_took_before() {
-        // Reflex, figure 6: 30.3 % inside and 52.8 % between sites make 32.9 % if flows inside had 88.4 % of the sum
-        // before; with Swift 54.0 and 20.8 % make 49.2 % at 85.5 %.
+        // Reflex, figure 6. Gains of 30.3 % inside and 52.8 % between sites make 32.9 % overall, if flows inside
+        // accounted for 88.4 % of the sum before. With Swift, 54.0 and 20.8 % make 49.2 % at a share of 85.5 %.
         for (inside, between, weight, all) in [(0.303, 0.528, 0.884, 0.329), (0.540, 0.208, 0.855, 0.492)] {
             let before = [10.0 * weight, 10.0 * (1.0 - weight)];
             let after = [before[0] * (1.0 - inside), before[1] * (1.0 - between)];
@@ -400,7 +401,7 @@ mod tests {
             sample(10, SeriesKind::LinkUtilisation, 0.5),
             sample(20, SeriesKind::HostRateBps, 8e9),
             sample(30, SeriesKind::LinkUtilisation, 0.1),
-            // Nothing moves in the network.
+            // A sample without any activity in the network.
             sample(40, SeriesKind::Interval, 10_000.0),
         ];
         let trace = Trace {
@@ -416,7 +417,7 @@ mod tests {
             |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
         assert_eq!(m("from_us = 10\nstat = \"max\""), Some(8e9));
         assert_eq!(m("to_us = 20"), Some(4.5e9));
-        // Below 2 Gb/s from 0 to 10 us and from 20 to 40 us: not 30 us together.
+        // Below 2 Gb/s from 0 to 10 us and from 20 to 40 us. The two spans are not joined to 30 us.
         assert_eq!(m("stat = \"time-below\"\nbelow = 2e9"), Some(20e3));
         assert_eq!(m("from_us = 20"), Some(-0.5e9));
         assert_eq!(m("from_us = 40"), None);

@@ -1,4 +1,4 @@
-//! The standing of every published figure, by the results that are recorded beside the papers. Documents show it.
+//! Standings of all published figures, from the results recorded beside the papers. The documents show them.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::paper::standing::{Judgement, Standing, judgement};
 /// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RowState {
-    /// It has been run, and this came of it.
+    /// Recorded claims give this standing.
     Stands(Standing),
-    /// Nothing here repeats it.
+    /// No figure of this project repeats it.
     NoCounterpart,
-    /// No result of its figures is recorded.
+    /// No claim of its figures has been recorded.
     NotRun,
 }
 
 impl RowState {
-    /// As tables write it.
+    /// Returns the word that tables use.
     pub fn word(self) -> &'static str {
         match self {
             RowState::Stands(standing) => standing.word(),
@@ -35,27 +35,27 @@ impl RowState {
     }
 }
 
-/// A published figure or table, and how it stands.
+/// Published figure or table with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The paper's name in the program.
+    /// Name of the paper in the program.
     pub paper: String,
-    /// "Figure 4a", "Table III".
+    /// Published name, for instance "Figure 4a" or "Table III".
     pub name: String,
-    /// What it shows.
+    /// Description of the content.
     pub what: String,
-    /// How it stands.
+    /// State of the row.
     pub state: RowState,
-    /// The options with which the program ran it, one of ours after the other; empty if it did not.
+    /// Program options of the recorded runs, one entry per figure of ours. Empty if nothing is recorded.
     pub options: Vec<String>,
-    /// Published numbers and ours, and the one reason if it is not reproduced.
+    /// Published numbers and ours, with the reason if the figure is not reproduced.
     pub grounds: String,
 }
 
-/// A row for each figure and table with a result of every paper that names its own, in the order of papers and publications.
+/// Returns a row for each published figure and table with a result, in the order of papers and of each publication.
 ///
 /// # Errors
-/// If a paper's files or its record are wrong.
+/// If a paper's files or its record are invalid.
 pub fn rows(catalogue: &Catalogue) -> Result<Vec<Row>, PaperError> {
     let mut rows = Vec::new();
     for name in catalogue.names() {
@@ -86,7 +86,7 @@ fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
     }
 }
 
-/// The count of claims by state, and the claim that decides with its numbers.
+/// Returns the count of claims by state, and the deciding claim with its numbers.
 fn grounds(judged: &Judgement<'_>) -> String {
     let claim = judged.decisive();
     let numbers = format!("{}: published {}, ours {}", claim.claim, claim.published, claim.measured);
@@ -94,7 +94,8 @@ fn grounds(judged: &Judgement<'_>) -> String {
     format!("{}. {numbers}{reason}.", capital(&judged.count()))
 }
 
-/// Markdown: how many rows stand how, with the name of each, a line a paper. `page` is where [`figures_text`] is.
+/// Returns a Markdown table with the names of the rows in each state, one line per paper. `page` is the address of
+/// the document that holds [`figures_text`].
 pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<String, PaperError> {
     let states: Vec<RowState> =
         RowState::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
@@ -119,7 +120,7 @@ pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<
     Ok(text)
 }
 
-/// Markdown: a table a paper, with a row for each of `rows`.
+/// Returns Markdown with one table per paper, and a table row for each of `rows`.
 pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, PaperError> {
     let mut text = String::new();
     for (paper, rows) in by_paper(rows) {
@@ -142,10 +143,10 @@ pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, Paper
     Ok(text)
 }
 
-/// Markdown: every published claim of a paper with what was recorded, a line a claim and variant.
+/// Returns a Markdown table of a paper's claims with the recorded results, one line per claim and variant.
 ///
 /// # Errors
-/// If the paper's files or its record are wrong.
+/// If the paper's files or its record are invalid.
 pub fn claims_table(paper: &Paper) -> Result<String, PaperError> {
     let record = paper.record()?;
     let judged = paper.file.judged.as_ref().map_or(Variant::AS_PRINTED, Variant::name);
@@ -175,7 +176,7 @@ fn by_paper(rows: &[Row]) -> impl Iterator<Item = (&str, &[Row])> {
     rows.chunk_by(|a, b| a.paper == b.paper).map(|rows| (rows[0].paper.as_str(), rows))
 }
 
-/// "UDMP", of the title "UDMP: its evaluation, run again".
+/// Returns the short name of a paper, for instance "UDMP" from the title "UDMP: its evaluation, run again".
 fn heading(catalogue: &Catalogue, paper: &str) -> Result<String, PaperError> {
     let title = catalogue.paper(paper)?.file.title;
     Ok(title.split(':').next().unwrap_or(paper).to_owned())
@@ -185,7 +186,7 @@ fn anchor(heading: &str) -> String {
     heading.to_lowercase().replace(' ', "-")
 }
 
-/// Without the word that all names but those of tables begin with.
+/// Strips the word "Figure" or "Figures" with which all names but those of tables begin.
 fn short(name: &str) -> &str {
     ["Figures ", "Figure "].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(name)
 }
@@ -195,7 +196,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The verdict on a whole paper, for the head of its page: how many of its figures stand how.
+/// Returns the verdict on a whole paper for the head of its page: the number of figures with each standing.
 pub(crate) fn verdict_text<'a>(standings: impl IntoIterator<Item = Standing> + 'a) -> String {
     let mut counts: BTreeMap<Standing, usize> = BTreeMap::new();
     standings.into_iter().for_each(|standing| *counts.entry(standing).or_default() += 1);

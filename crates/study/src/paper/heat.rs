@@ -1,4 +1,4 @@
-//! Heat maps: a row a panel, a column a curve, each number beside the best of its row.
+//! Heat maps: one row per panel, one column per curve. Each number is coloured by its ratio to the best of its row.
 
 use pathweave_results::{Estimate, Quantity};
 use plotters::prelude::*;
@@ -8,23 +8,23 @@ use crate::paper::picture::{Area, Backend, FONT, Failed, Picture};
 use crate::paper::plan::FigurePlan;
 use crate::paper::table::quantity;
 
-/// A number of a map.
+/// Cell of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// Over seeds; `None` where a seed has none.
+    /// Mean and interval over seeds. `None` if a seed has no value.
     pub(crate) estimate: Option<Estimate>,
-    /// Over the least mean of the row.
+    /// Ratio of the mean to the smallest mean of the row.
     pub(crate) ratio: Option<f64>,
-    /// Flows that did not finish, of all seeds.
+    /// Unfinished flows over all seeds.
     pub(crate) unfinished: usize,
 }
 
 impl Cell {
-    /// Whether it is the row's best, to three decimals.
+    /// Returns true if the cell is the best of its row, to three decimals.
     pub(crate) fn best(&self) -> bool {
         self.ratio.is_some_and(|ratio| ratio < 1.0005)
     }
-    /// What stands in the map.
+    /// Returns the text of the cell.
     pub(crate) fn text(&self, quantity: Quantity) -> String {
         match self.estimate {
             Some(estimate) => quantity.show(estimate.mean),
@@ -32,14 +32,14 @@ impl Cell {
             None => "-".to_owned(),
         }
     }
-    /// Which of [`LEVELS`] it is at; the one above all of them where there is no number.
+    /// Returns the index of the cell's level in [`LEVELS`], or `LEVELS.len()` if there is no number.
     pub(crate) fn level(&self) -> usize {
         let at = |ratio: f64| LEVELS.iter().position(|&(most, _)| ratio <= most).unwrap_or(LEVELS.len() - 1);
         self.ratio.map_or(LEVELS.len(), at)
     }
 }
 
-/// Upper bounds of the ratio to the row's best, and what a legend says.
+/// Upper bounds of the ratio to the row's best, with the text of the legend.
 pub(crate) const LEVELS: [(f64, &str); 8] = [
     (1.02, "within 2 % of the row's best"),
     (1.05, "5 %"),
@@ -51,17 +51,17 @@ pub(crate) const LEVELS: [(f64, &str); 8] = [
     (f64::INFINITY, "more"),
 ];
 
-/// What it says of a cell whose flows did not all finish.
+/// Legend text for a cell with unfinished flows.
 pub(crate) const LEFT: &str = "flows failed or never ended";
 
-/// A row of a map: its cells by curve, `None` where it does not have one.
+/// Row of a map. Cells are indexed by curve, with `None` for a curve that the row does not have.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) panel: usize,
     pub(crate) cells: Vec<Option<Cell>>,
 }
 
-/// The map of a measure.
+/// Returns the rows of the map of a measure.
 pub(crate) fn rows(figure: &FigurePlan, measure: usize) -> Vec<Row> {
     let panels = 0..figure.panels.len();
     panels.map(|panel| row(figure, panel, measure)).collect()
@@ -90,7 +90,8 @@ const INK: RGBColor = RGBColor(30, 30, 30);
 
 type Rgb = (u8, u8, u8);
 
-/// Fill and ink of each level and of what is left undone: lighter to darker, so that it reads without colour.
+/// Fill and ink colours of each level, the last for cells without a number. They go from light to dark, so that the
+/// map is readable without colour.
 const FILLS: [(Rgb, Rgb); 9] = [
     ((226, 240, 233), (20, 40, 30)),
     ((244, 246, 226), (40, 40, 20)),
@@ -103,7 +104,7 @@ const FILLS: [(Rgb, Rgb); 9] = [
     ((60, 60, 66), (255, 255, 255)),
 ];
 
-/// The map of a measure as a picture.
+/// Picture of the map of a measure.
 pub(crate) struct HeatMap<'f> {
     figure: &'f FigurePlan,
     measure: usize,
@@ -173,7 +174,7 @@ fn style_of(size: i32, colour: &RGBColor, at: HPos) -> TextStyle<'_> {
     TextStyle::from((FONT, size).into_font()).color(colour).pos(Pos::new(at, VPos::Center))
 }
 
-/// For each row the heading that begins with it.
+/// Returns the heading above each row, for the rows that begin a group.
 pub(crate) fn headings<'a>(figure: &'a FigurePlan, rows: &[Row]) -> Vec<Option<&'a str>> {
     let mut last = "";
     let heading = |row: &Row| {
@@ -188,7 +189,7 @@ fn colours(level: usize) -> (RGBColor, RGBColor) {
     (RGBColor(r, g, b), RGBColor(ink.0, ink.1, ink.2))
 }
 
-/// The colours as classes `h0` to `h8` of a page, light and dark.
+/// Returns the colours as CSS classes `h0` to `h8`, for light and dark pages.
 pub(crate) fn style() -> String {
     let rule = |level: usize| {
         let (fill, ink) = colours(level);
@@ -198,7 +199,7 @@ pub(crate) fn style() -> String {
     (0..FILLS.len()).map(rule).collect::<String>() + DARK
 }
 
-/// On a dark page what is best recedes, and what is worse glows.
+/// Colours in dark mode: the best cells are darkest and the worst are brightest.
 const DARK: &str = "@media (prefers-color-scheme:dark){\
 .h0{background:#14352b;color:#d9f2e6}.h1{background:#2a3620;color:#eef2d8}.h2{background:#473a14;color:#fbeecb}\
 .h3{background:#6a4a12;color:#ffefd2}.h4{background:#95591a;color:#fff3e2}.h5{background:#c9702f;color:#1c0900}\

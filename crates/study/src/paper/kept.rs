@@ -1,5 +1,5 @@
-//! What finished runs left, so that a run of a paper that was interrupted goes on where it was, and a claim that was
-//! changed is judged again without running anything.
+//! Cache of finished runs. An interrupted run of a paper continues from it, and a changed claim is judged again
+//! without running anything.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,27 @@ use crate::paper::extract::Observed;
 use crate::paper::model::{FigureFile, PlotKind};
 use crate::paper::plan::{Look, Plan, Seen};
 
-/// The file that says a run is finished.
+/// File whose presence marks a run as finished.
 const MARK: &str = "observed.json";
-/// Marks it as ours.
+/// Identifier of the file format.
 const SCHEMA: &str = "pathweave.paper-run";
-/// Rises when a field is renamed, removed or changes meaning. Part of every key, so that older runs run again.
+/// Version of the format, part of every key. Increase it if a field is renamed, removed or changes meaning; older
+/// runs then run again.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What a run left.
+/// Cached content of a finished run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     schema: String,
     key: String,
     engine: String,
-    /// For people: the first figure, panel, curve, value and seed that wanted it.
+    /// Description for people: the first figure, panel, curve, value and seed that requested the run.
     label: String,
-    /// By what was looked at: figures that ask the same of a run share it.
+    /// Observations by [`looked_at`] digest. Figures with the same measures and traces share an entry.
     observed: BTreeMap<String, Kept>,
 }
 
-/// An [`Observed`]. Numbers are texts: each is read again to the last bit.
+/// Serialised [`Observed`]. Numbers are stored as text, which restores every bit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Kept {
     values: Vec<Option<String>>,
@@ -56,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// `None` if a number is none: somebody has changed the file.
+    /// Restores the observation. `None` if a text is not a number, which means that the file was edited.
     fn read(&self) -> Option<Observed> {
         let number = |text: &String| text.parse::<f64>().ok();
         let value = |value: &Option<String>| match value {
@@ -77,19 +78,21 @@ impl Kept {
     }
 }
 
-/// The key of a run: its scenario with every default and its seed, contents of files it names, version of the engine.
+/// Returns the key of a run: a digest of its complete scenario, its seed, the contents of referenced files and the
+/// engine version.
 pub(crate) fn key(identity: &str) -> String {
     crate::sweep::run_key("paper", SCHEMA_VERSION, identity)
 }
 
-/// What a figure looks at in a run, as a digest: measures, traces, what a distribution is drawn of.
+/// Returns a digest of everything that a figure takes from a run: measures, traces, and the quantity of a
+/// distribution.
 pub(crate) fn looked_at(figure: &FigureFile) -> String {
     let samples = (figure.plot.kind == PlotKind::Cdf).then_some(figure.plot.of).flatten();
     let text = format!("{:?}\n{:?}\n{samples:?}", figure.measure, figure.trace);
     crate::sweep::run_key("paper look", SCHEMA_VERSION, &text)
 }
 
-/// The finished runs of a paper.
+/// Store of a paper's finished runs.
 #[derive(Debug)]
 pub struct KeptRuns {
     store: RunStore,
@@ -100,7 +103,8 @@ impl KeptRuns {
         KeptRuns { store }
     }
 
-    /// What run `run` of `plan` left; `None` if it has to run: it was not finished, or a figure asks what was not looked at.
+    /// Returns what run `run` of `plan` yielded. `None` if it must run: it is not finished, or a figure needs other
+    /// observations.
     pub fn look(&self, plan: &Plan, run: usize) -> Option<Look> {
         let record = self.record(&plan.runs[run].key)?;
         let of = |seen: Seen<()>| {
@@ -110,10 +114,10 @@ impl KeptRuns {
         plan.uses(run).map(of).collect::<Option<Vec<_>>>().map(Look)
     }
 
-    /// Keeps what was taken from run `run` of `plan`, beside what other figures took from it.
+    /// Stores what was taken from run `run` of `plan`, in addition to the observations of other figures.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the store cannot be written.
     pub fn put(&self, plan: &Plan, run: usize, look: &Look) -> Result<(), PaperError> {
         let Some(key) = plan.runs.get(run).map(|run| run.key.clone()) else { return Ok(()) };
         let mut observed = self.record(&key).map(|record| record.observed).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Heat maps as tables of a page, with what they come to for each curve in words.
+//! Heat maps of a page: HTML tables, with a verdict on each curve in words.
 
 use pathweave_results::escape;
 
@@ -16,13 +16,13 @@ const STYLE: &str = "\
 .map .group th{padding-top:.7rem;border-bottom:0;max-width:none;white-space:nowrap}@media(min-width:82rem){.map{position:relative;left:50%;transform:translateX(-50%);width:max-content;\
 max-width:calc(100vw - 2rem)}}.key span{display:inline-block;padding:0 .5rem;margin:0 .2rem .2rem 0}";
 
-/// What pages with maps need beside the style of all.
+/// Returns the additional style rules of a page with maps, or nothing if no figure is a heat map.
 pub(crate) fn style(plan: &Plan) -> String {
     let any = plan.figures.iter().any(|figure| figure.figure.file.plot.kind == PlotKind::HeatMap);
     if any { format!("{STYLE}{}", heat::style()) } else { String::new() }
 }
 
-/// The maps of a figure, and the scores of its curves.
+/// Returns the maps of a figure and the scores of its curves.
 pub(crate) fn section(figure: &FigurePlan) -> String {
     let mut text = words(figure);
     text.push_str("<p class=\"key\">Colour: ");
@@ -36,7 +36,7 @@ pub(crate) fn section(figure: &FigurePlan) -> String {
     text
 }
 
-/// How each curve does, by every measure drawn.
+/// Returns the scores of each curve in words, by every measure drawn.
 fn words(figure: &FigurePlan) -> String {
     let mut text = String::new();
     for (place, measure) in measures(figure).into_iter().enumerate() {

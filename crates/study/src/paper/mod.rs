@@ -1,6 +1,6 @@
-//! Published evaluations as data: a folder a paper, a file a figure, each with what to run, what was published and
-//! what to draw. This crate plans the runs, takes from each what its figures need, judges the claims and writes the
-//! pages; whoever uses it executes the runs.
+//! Published evaluations as data. Each paper has a folder and each figure a file, with the runs, the published
+//! results and the pictures. This crate plans the runs, takes from each run the numbers that its figures need, judges
+//! the claims and writes the pages. The caller executes the runs.
 
 mod bands;
 mod catalogue;

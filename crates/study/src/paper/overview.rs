@@ -1,4 +1,5 @@
-//! One page over all papers: each published claim as a strip, with the published band and what was measured and recorded.
+//! Overview of all papers on one page. Each published claim is a strip with the published band and the recorded
+//! result.
 
 use pathweave_results::escape;
 
@@ -27,10 +28,10 @@ padding:.15rem 0}.claim svg{width:100%;height:2rem;overflow:visible}\
 .ours{fill:var(--page);stroke:var(--soft);stroke-width:1.5}.whisker{stroke:currentColor;stroke-width:2}\
 @media(max-width:46rem){.claim{grid-template-columns:1fr}.claim svg{max-width:20rem}}";
 
-/// The page of all papers that say what their publication shows, by their records.
+/// Returns the page of all papers that list the contents of their publication, from their records.
 ///
 /// # Errors
-/// If a paper's files or its record are wrong.
+/// If a paper's files or its record are invalid.
 pub fn overview_html(catalogue: &Catalogue) -> Result<String, PaperError> {
     let (mut body, mut all) = (String::new(), Vec::new());
     for name in catalogue.names() {
@@ -94,7 +95,7 @@ fn heading(title: &str, judged: Option<&Judgement<'_>>, no_counterpart: &str) ->
     )
 }
 
-/// A strip for each claim of a figure that counts, of the judged variant, with ours beside it.
+/// Returns a strip for each counting claim of the judged variant, with the result of ours beside it.
 fn strips(paper: &Paper, id: &str, figure: &RecordedFigure) -> Result<String, PaperError> {
     let file = &paper.figure(id)?.file;
     let judged = judgement(&figure.claims, paper.file.judged.as_ref());
@@ -128,7 +129,7 @@ fn strip(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
 }
 
 const WIDTH: f64 = 300.0;
-/// Place of no effect, and of the middle of what is published.
+/// Horizontal position of no effect. The middle of the published band is at [`PUBLISHED_AT`].
 const NONE_AT: f64 = 60.0;
 const PUBLISHED_AT: f64 = 170.0;
 
@@ -172,14 +173,15 @@ fn picture(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
     text + "</svg>"
 }
 
-/// From numbers to places on a strip: no effect is at [`NONE_AT`], the middle of what is published at [`PUBLISHED_AT`].
+/// Mapping from numbers to positions on a strip. No effect is at [`NONE_AT`], the middle of the published band at
+/// [`PUBLISHED_AT`].
 struct Scale {
     none: f64,
     by: f64,
 }
 
 impl Scale {
-    /// `None` of a claim without a number.
+    /// Returns the scale of a claim. `None` if the claim has no number.
     fn of(claim: &Claim) -> Option<Self> {
         let middle = match (claim.at_least, claim.at_most) {
             (Some(least), Some(most)) => f64::midpoint(least, most),
@@ -190,7 +192,7 @@ impl Scale {
         if span.abs() > 1e-12 {
             return Some(Scale { none, by: (PUBLISHED_AT - NONE_AT) / span });
         }
-        // What is published is no effect: as wide as its tolerance, or a tenth.
+        // The publication sees no effect. The scale then follows the tolerance, or a tenth of the value.
         let wide = if claim.tolerance > 0.0 { claim.tolerance } else { middle.abs().max(1.0) * 0.1 };
         Some(Scale { none: middle - wide, by: 40.0 / wide })
     }
@@ -216,11 +218,11 @@ mod tests {
         let scale = Scale::of(&lower).unwrap();
         assert_eq!([0.0, 0.2, 0.4].map(|value| scale.at(value)), [60.0, 170.0, 280.0]);
         assert_eq!([scale.at(-9.0), scale.at(f64::INFINITY)], [4.0, 296.0]);
-        // A smaller ratio is more of the effect, so it stands further right.
+        // A smaller ratio is a larger effect, so it stands further right.
         let ratio = claim("versus = { series = 'y' }\nat_least = 0.5\nat_most = 0.5");
         let scale = Scale::of(&ratio).unwrap();
         assert_eq!([1.0, 0.5, 0.25].map(|value| scale.at(value)), [60.0, 170.0, 225.0]);
-        // The same as the other, within 5 %.
+        // Equality within 5 %.
         let same = claim("versus = { series = 'y' }\nat_least = 1.0\nat_most = 1.0\ntolerance = 0.05");
         let scale = Scale::of(&same).unwrap();
         assert!((scale.at(1.0) - 100.0).abs() < 1e-9 && (scale.at(1.05) - 140.0).abs() < 1e-6);

@@ -1,4 +1,4 @@
-//! The page of a paper: pictures, claims, measures, and how to make them again.
+//! The page of a paper: pictures, claims, measures, and the command that repeats them.
 
 use pathweave_results::escape;
 
@@ -28,7 +28,7 @@ th{font-weight:600}svg{max-width:100%;height:auto}.yes{color:var(--good);white-s
 pre{padding:.7rem;overflow-x:auto}summary{cursor:pointer}\
 .claims td:nth-last-child(6){min-width:11rem}.claims td:nth-last-child(3){min-width:8rem}.claims td:last-child{min-width:13rem}";
 
-/// The page. Its pictures are part of it.
+/// Returns the page as HTML, with its pictures inline.
 pub(crate) fn html(
     plan: &Plan,
     verdicts: &[Verdict],
@@ -55,7 +55,7 @@ pub(crate) fn html(
     )
 }
 
-/// Every claim in one table, folded: each figure has its own above.
+/// Returns every claim in one folded table. Each figure has a table of its own claims above it.
 fn every_claim(verdicts: &[Verdict]) -> String {
     if verdicts.is_empty() {
         return String::new();
@@ -72,7 +72,7 @@ fn every_claim(verdicts: &[Verdict]) -> String {
     )
 }
 
-/// Variants, readings and remarks.
+/// Returns variants, readings and remarks.
 fn notes(plan: &Plan) -> String {
     let file = &plan.paper.file;
     let mut text = String::new();
@@ -95,7 +95,8 @@ fn notes(plan: &Plan) -> String {
     text
 }
 
-/// Standing of each figure that the publication claims something of, with the claim that decides. None of a part of a figure.
+/// Returns the standing of each figure about which the publication makes a claim, with the deciding claim. Returns no
+/// standing if only part of the figures ran.
 fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
     if plan.extent == Extent::Part {
         return "<p>A part of the figures ran alone, which gives no verdict.</p>\n".to_owned();
@@ -185,7 +186,7 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
         text.push_str(&format!("<p class=\"note\">{}</p>\n", escape(said)));
     }
     if let Some(svg) = picture {
-        // A map on a page is a table, which reads on a phone and on a dark page.
+        // A heat map on the page is an HTML table, which is readable on a phone and in dark mode.
         if file.plot.kind == PlotKind::HeatMap {
             text.push_str(&maps::section(figure));
         } else {
@@ -205,7 +206,7 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
     text
 }
 
-/// Which scheme is best under which condition.
+/// Returns the ranking of schemes in each panel.
 fn rankings(figure: &FigurePlan) -> String {
     let file = &figure.figure.file;
     let mut text = String::new();
@@ -261,7 +262,7 @@ fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
     text + "</table>\n"
 }
 
-/// Every measure at every point: what stands beside a mean is never left out.
+/// Returns every measure at every point, so that no mean appears without its other statistics.
 fn measures(figure: &FigurePlan) -> String {
     let file = &figure.figure.file;
     if file.measure.is_empty() {

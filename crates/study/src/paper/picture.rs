@@ -1,4 +1,4 @@
-//! What is drawn once and comes out as SVG and as PNG.
+//! Pictures that are drawn once and written as SVG and PNG.
 
 use std::sync::Once;
 
@@ -13,21 +13,21 @@ pub(crate) const FONT: &str = "sans-serif";
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Area<B> = DrawingArea<B, Shift>;
 
-/// A backend whose errors can be told to the user.
+/// Drawing backend whose errors can be shown to the user.
 pub(crate) trait Backend: DrawingBackend<ErrorType: 'static> {}
 
 impl<B: DrawingBackend<ErrorType: 'static>> Backend for B {}
 
-/// A drawing of a known size.
+/// Drawing of a known size.
 pub(crate) trait Picture {
-    /// Width and height, points.
+    /// Returns width and height in points.
     fn size(&self) -> (u32, u32);
 
-    /// Draws it on an area of that size.
+    /// Draws the picture on an area of that size.
     fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed>;
 }
 
-/// A picture as SVG and as PNG.
+/// Picture in both formats.
 pub(crate) struct Drawn {
     pub(crate) svg: String,
     pub(crate) png: Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) fn svg(picture: &impl Picture) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Two pixels a point.
+/// Renders the picture as PNG, at two pixels per point.
 fn png(picture: &impl Picture) -> Result<Vec<u8>, Failed> {
     let mut pixels = Pixels::new(picture.size()).ok_or("the picture has no size")?;
     draw(picture, &mut pixels)?;
@@ -64,7 +64,7 @@ pub(crate) fn prepare_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for style in [FontStyle::Normal, FontStyle::Bold] {
-            // A font that cannot be read would show in every picture; there is nothing to recover.
+            // A font that cannot be read would be visible in every picture, so the error is ignored.
             let _ = register_font(FONT, style, epaint_default_fonts::UBUNTU_LIGHT);
         }
     });

@@ -1,5 +1,5 @@
-//! A backend of plotters that draws to pixels with smooth edges. Its own bitmap backend has no anti-aliasing, and to render the
-//! SVG takes a whole text stack, which was a tenth of the program's build.
+//! Backend of plotters that draws pixels with anti-aliasing. The bitmap backend of plotters has none, and rendering
+//! the SVG needs a text stack that took a tenth of the program's build time.
 
 use std::convert::Infallible;
 
@@ -12,10 +12,10 @@ use tiny_skia::{
     Transform,
 };
 
-/// Pixels a point.
+/// Pixels per point.
 const ZOOM: u32 = 2;
 
-/// A picture of so many points, [`ZOOM`] pixels each.
+/// Picture of [`ZOOM`] pixels per point.
 pub(crate) struct Pixels {
     map: Map,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Pixels {
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
 impl Pixels {
-    /// A white one; nothing if it has no size, or one that no picture has.
+    /// Creates a white picture. `None` if it has no area, or is larger than [`FARTHEST`] points.
     pub(crate) fn new((width, height): (u32, u32)) -> Option<Self> {
         if width.max(height) > FARTHEST.unsigned_abs() {
             return None;
@@ -61,18 +61,18 @@ fn paint(color: BackendColor) -> Paint<'static> {
     paint
 }
 
-/// Plotters gives coordinates up to the ends of their type; tiny-skia reckons with a quarter of a pixel in 16 bits, so that a shape
-/// may reach no further than 8,191 pixels.
+/// Largest coordinate in points. Plotters passes coordinates of the full integer range, while tiny-skia computes
+/// quarter pixels in 16 bits, so that a shape may extend to 8,191 pixels only.
 const FARTHEST: i32 = 3_500;
-/// So much wider a line is than what it follows, at most.
+/// Largest line width in points.
 const WIDEST: u32 = 500;
 
-/// In pixels. What is farther outside than [`FARTHEST`] is drawn there, where nobody sees it.
+/// Converts points to pixels. Coordinates beyond [`FARTHEST`] are clamped to it, which is outside the picture.
 fn zoomed(at: i32) -> f32 {
     at.clamp(-FARTHEST, FARTHEST) as f32 * ZOOM as f32
 }
 
-/// The far side of a point.
+/// Returns the far edge of a point in pixels.
 fn behind(at: i32) -> f32 {
     zoomed(at) + ZOOM as f32
 }
@@ -120,7 +120,7 @@ impl DrawingBackend for &mut Pixels {
         fill: bool,
     ) -> Drawn {
         if fill {
-            // The last pixel belongs to it.
+            // The end coordinate is inclusive.
             let rect = Rect::from_ltrb(zoomed(left), zoomed(top), behind(right), behind(bottom));
             return self.fill(rect.map(PathBuilder::from_rect), style.color());
         }
@@ -161,13 +161,13 @@ impl DrawingBackend for &mut Pixels {
         let font = (family.as_str(), style.size() * f64::from(ZOOM), style.style()).into_font();
         let larger =
             TextStyle { font: font.transform(style.transform()), color: style.color(), pos: style.anchor() };
-        // Glyphs are placed around it; so far from the ends of the type they stay within it.
+        // Glyphs are placed around this position. The clamp leaves room so that their coordinates do not overflow.
         let place = |at: i32| at.saturating_mul(ZOOM as i32).clamp(i32::MIN / 2, i32::MAX / 2);
         (&mut self.map).draw_text(text, &larger, (place(x), place(y)))
     }
 }
 
-/// The pixels themselves, for glyphs, which bring their own smoothness.
+/// Pixel buffer for glyphs, which plotters anti-aliases itself.
 struct Map(Pixmap);
 
 impl DrawingBackend for &mut Map {
@@ -196,7 +196,7 @@ impl DrawingBackend for &mut Map {
             };
             let (r, g, b) = color.rgb;
             let mixed = [over(pixel.red(), r), over(pixel.green(), g), over(pixel.blue(), b)];
-            // The ground is white, so everything is opaque.
+            // The background is white, so every pixel is opaque.
             *pixel = PremultipliedColorU8::from_rgba(mixed[0], mixed[1], mixed[2], u8::MAX).unwrap_or(*pixel);
         }
         Ok(())
@@ -260,7 +260,7 @@ mod tests {
             }
             root.draw(&Circle::new((5, 5), u32::MAX, BLACK.filled())).unwrap();
         }
-        // This one covers all of it.
+        // This rectangle covers the whole picture.
         let root = (&mut pixels).into_drawing_area();
         root.draw(&Rectangle::new([(i32::MIN, i32::MIN), (i32::MAX, i32::MAX)], RED.filled())).unwrap();
         drop(root);

@@ -1,4 +1,4 @@
-//! What has to run for a paper: every point of every figure, equal ones once.
+//! Plan of the runs of a paper: every point of every figure, with equal runs merged.
 
 use std::collections::BTreeMap;
 
@@ -15,40 +15,40 @@ use crate::paper::kept;
 use crate::paper::model::{Of, Panel, Part, Series, Variant, plain};
 use crate::paper::select::{Extent, Selection, Size};
 
-/// A point of a figure: one bar, or one point of a curve.
+/// Point of a figure: one bar, or one point of a curve.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Which panel.
+    /// Index of the panel.
     pub panel: usize,
-    /// Which curve.
+    /// Index of the curve.
     pub series: usize,
-    /// Which value of the sweep; 0 without one.
+    /// Index of the sweep value. 0 without a sweep.
     pub x: usize,
-    /// By seed.
+    /// Observations by seed. `None` until the run is recorded.
     pub observed: Vec<Option<Observed>>,
 }
 
-/// A figure with its points.
+/// Figure with its points.
 #[derive(Clone, Debug)]
 pub struct FigurePlan {
     /// The figure.
     pub figure: Figure,
-    /// Its panels, one at least.
+    /// Panels of the figure. There is at least one.
     pub panels: Vec<Panel>,
-    /// Values of the sweep as texts; one empty text without one.
+    /// Values of the sweep as text. One empty text without a sweep.
     pub xs: Vec<String>,
     /// Seeds of each point.
     pub seeds: Vec<u64>,
-    /// Every combination.
+    /// Every combination of panel, curve and sweep value.
     pub points: Vec<Point>,
-    /// What was changed against the paper, in words.
+    /// Description of the changes against the paper.
     pub says: String,
-    /// What it looks at in a run, as a digest.
+    /// Digest of everything that the figure takes from a run.
     pub(crate) looked_at: String,
 }
 
 impl FigurePlan {
-    /// How its points were measured, in order, each text once.
+    /// Returns the descriptions of the measurements behind its points, in order and without duplicates.
     pub fn said(&self) -> Vec<&str> {
         let mut said: Vec<&str> = Vec::new();
         for observed in self.points.iter().flat_map(|point| point.observed.iter().flatten()) {
@@ -60,42 +60,44 @@ impl FigurePlan {
     }
 }
 
-/// A run and the points that want it.
+/// Run with the points that use it.
 #[derive(Debug)]
 pub struct Run {
-    /// For people: figure, panel, curve, value, seed.
+    /// Description for people: figure, panel, curve, value, seed.
     pub label: String,
-    /// The scenario.
+    /// Scenario of the run.
     pub loaded: Loaded,
-    /// What its outcome depends on, as a digest: scenario, contents of files it names, seed, engine. 32 hexadecimal digits.
+    /// Digest of everything that the outcome depends on: scenario, contents of referenced files, seed, engine. 32
+    /// hexadecimal digits.
     pub key: String,
-    /// Bytes that are sent, to estimate how long it takes.
+    /// Bytes sent, from which the run time is estimated.
     pub cost: f64,
-    /// Real hosts are to run it, in a lab.
+    /// True if real hosts execute the run, in a lab.
     pub measured: bool,
-    /// Figure, point and seed, by number.
+    /// Indices of figure, point and seed that use the run.
     uses: Vec<(usize, usize, usize)>,
 }
 
-/// All of it.
+/// Plan of a paper's runs.
 #[derive(Debug)]
 pub struct Plan {
     /// The paper.
     pub paper: Paper,
-    /// How large the runs are.
+    /// Size of the runs.
     pub size: Size,
     /// Extent of the figures.
     pub extent: Extent,
     /// The figures, in order.
     pub figures: Vec<FigurePlan>,
-    /// What has to run.
+    /// The runs to execute.
     pub runs: Vec<Run>,
-    /// How runs are measured that are, as far as what comes out depends on it.
+    /// Description of the measurement, as far as results depend on it. Part of the keys of measured runs.
     how: String,
 }
 
 impl Plan {
-    /// What is selected of `paper`. All scenarios are checked. `seeds` replaces what the paper says.
+    /// Plans the selected part of `paper` and checks all scenarios. `seeds` replaces the number of seeds in the
+    /// paper's files.
     pub fn new(
         paper: Paper,
         selection: &Selection,
@@ -105,10 +107,11 @@ impl Plan {
         Self::measured(paper, selection, size, seeds, "")
     }
 
-    /// The same of a paper with measured curves ([`Paper::on_testbed`]). `how` they are measured tells runs that are kept apart.
+    /// Plans a paper with measured curves ([`Paper::on_testbed`]). `how` describes the measurement, and distinguishes
+    /// the keys of measured runs.
     ///
     /// # Errors
-    /// As of [`Plan::new`].
+    /// The errors of [`Plan::new`].
     pub fn measured(
         paper: Paper,
         selection: &Selection,
@@ -141,7 +144,7 @@ impl Plan {
             Size::Quick => (&file.quick, &self.paper.file.quick),
             Size::Full => (&file.full, &self.paper.file.full),
         };
-        // What does not run does not depend on seeds.
+        // A figure without a scenario does not depend on seeds.
         let asked =
             if file.scenario.is_some() { seeds.or(change.seeds).unwrap_or(of_paper.seeds) } else { 1 };
         let seeds: Vec<u64> = (1..=u64::from(asked)).collect();
@@ -180,7 +183,8 @@ impl Plan {
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
-                                // Seeds send about as much, and what is wrong is wrong with any.
+                                // The cost is computed for the first seed only. All seeds send about as many bytes
+                                // and have the same mistakes.
                                 let cost = match of_first {
                                     Some(cost) => cost,
                                     None => *of_first.insert(cost(&loaded, &label)?),
@@ -209,7 +213,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What is set, in order: the later wins.
+    /// Returns the scenario settings in order. Later ones override earlier ones.
     fn settings(
         &self,
         figure: &Figure,
@@ -262,12 +266,12 @@ impl Plan {
             .map_err(|findings| PaperError::Scenario { label: label.to_owned(), findings })
     }
 
-    /// Takes from the result of a run what the points that want it need.
+    /// Takes from the result of a run the numbers that its points need.
     pub fn look(&self, run: usize, result: &RunResult) -> Look {
         self.look_saying(run, result, "")
     }
 
-    /// The same of a run that was measured, and how.
+    /// Takes the same numbers from a measured run. `said` describes the measurement.
     pub fn look_saying(&self, run: usize, result: &RunResult, said: &str) -> Look {
         let payload_share = self.runs[run].loaded.scenario.network.payload_share();
         let of = |seen: Seen<()>| {
@@ -277,12 +281,12 @@ impl Plan {
         Look(self.uses(run).map(of).collect())
     }
 
-    /// The points that want a run.
+    /// Returns the points that use a run.
     pub(crate) fn uses(&self, run: usize) -> impl Iterator<Item = Seen<()>> {
         self.runs[run].uses.iter().map(|&(figure, point, seed)| Seen { figure, point, seed, what: () })
     }
 
-    /// Hands it to them.
+    /// Stores the observations in the points of the plan.
     pub fn record(&mut self, look: Look) {
         for Seen { figure, point, seed, what } in look.0 {
             self.figures[figure].points[point].observed[seed] = Some(what);
@@ -290,11 +294,11 @@ impl Plan {
     }
 }
 
-/// What was taken from a run, and for which points.
+/// Observations of one run, for the points that use it.
 #[derive(Debug)]
 pub struct Look(pub(crate) Vec<Seen<Observed>>);
 
-/// What a point sees of a run.
+/// Point and seed of a figure, with a value attached.
 #[derive(Debug)]
 pub(crate) struct Seen<T> {
     pub(crate) figure: usize,
@@ -304,13 +308,13 @@ pub(crate) struct Seen<T> {
 }
 
 impl<T> Seen<T> {
-    /// The same point with something else.
+    /// Returns the same point with another value.
     pub(crate) fn with<U>(self, what: U) -> Seen<U> {
         Seen { figure: self.figure, point: self.point, seed: self.seed, what }
     }
 }
 
-/// A value of a sweep that is a number.
+/// Returns the value of a sweep as a number, if it is one.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     value.as_float().or(value.as_integer().map(|value| value as f64))
 }
@@ -327,7 +331,7 @@ fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
     Ok(prepared.spec.graph.messages().iter().map(|message| message.size.get() as f64).sum())
 }
 
-/// What is known of a scheme without running it.
+/// Returns the measures of a scheme that are known without a run: the size of its state.
 fn at_rest(figure: &Figure, series: &Series) -> Observed {
     let bytes = series.scheme.as_deref().and_then(find_scheme).map(|info| match (info.make)().policy {
         PolicyConfig::Udmp(_) => size_of::<Udmp>(),
@@ -339,7 +343,7 @@ fn at_rest(figure: &Figure, series: &Series) -> Observed {
 }
 
 impl Series {
-    /// Its name with the variant.
+    /// Returns the name with the variant.
     pub fn label(&self) -> String {
         match &self.variant {
             None => self.name.clone(),

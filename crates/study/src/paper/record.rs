@@ -1,4 +1,4 @@
-//! Results of each figure of a paper, as a file beside it: `results.json`. The table of all figures is made of it.
+//! Recorded results of a paper's figures: `results.json` in its folder. The table of all figures is built from it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,59 +16,59 @@ use crate::paper::select::Size;
 use crate::paper::state::State;
 use pathweave_results::Estimate;
 
-/// What came out for the figures of a paper.
+/// Recorded results of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// By figure.
+    /// Results by figure id.
     pub figures: BTreeMap<String, RecordedFigure>,
 }
 
-/// What came out for a figure.
+/// Recorded results of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedFigure {
-    /// "quick" or "full".
+    /// Size of the runs: "quick" or "full".
     pub size: String,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: usize,
-    /// What `--quick` shortened, in words.
+    /// Description of what `--quick` shortened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shortened: String,
-    /// Version of the program.
+    /// Version of the program that ran.
     pub version: String,
-    /// Its claims, in its order.
+    /// Verdicts on the figure's claims, in the order of its file.
     pub claims: Vec<Recorded>,
 }
 
-/// A verdict.
+/// Recorded verdict on a claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// What is claimed.
+    /// Text of the claim.
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// Name of the variant, empty for schemes without variants.
+    /// Name of the variant. Empty for schemes without variants.
     pub variant: String,
-    /// The measured number, in words.
+    /// The measured number as text.
     pub measured: String,
-    /// Mean over seeds, in the unit compared; none where there is no number.
+    /// Mean over seeds, in the unit compared. `None` if there is no number.
     pub mean: Option<f64>,
-    /// Half of the 95 % confidence interval of the mean; none of one seed.
+    /// Half width of the 95 % confidence interval of the mean. `None` with one seed.
     pub ci95: Option<f64>,
     /// State of the claim.
     pub state: State,
-    /// Part of the claim in the standing of its figure.
+    /// Weight of the claim in the standing of its figure.
     #[serde(default, skip_serializing_if = "counts")]
     pub weight: Weight,
-    /// The reason where it does not agree and an experiment shows one; else what keeps it undecided.
+    /// Reason why the claim does not agree, if an experiment shows one, or the reason why it is undecided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
 impl Recorded {
-    /// State, weight and reason by `claim`, of the number that was recorded at `size`.
+    /// Recomputes state, weight and reason from `claim`, for a number that was recorded at `size`.
     fn judge(&mut self, claim: &Claim, size: Size) {
         self.published.clone_from(&claim.published);
         self.weight = Weight::of(claim);
@@ -106,10 +106,10 @@ impl From<&Verdict> for Recorded {
 }
 
 impl Record {
-    /// What stands in the file at `path`; nothing if there is none.
+    /// Reads the record at `path`. A missing file gives an empty record.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what [`Record::write`] writes.
+    /// If the file cannot be read, or is not in the format of [`Record::write`].
     pub fn read(path: &Path) -> Result<Self, PaperError> {
         let wrong = |message: String| PaperError::File { file: path.display().to_string(), message };
         match fs::read_to_string(path) {
@@ -119,13 +119,12 @@ impl Record {
         }
     }
 
-    /// Of the text of a file; the error says what is wrong with it.
+    /// Parses the text of a record file. The error message describes the mistake.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|why| format!("no record of a paper's results: {why}"))
     }
 
-    /// The record with the figures of `plan` in the place of what it had of them, and without those that the paper no longer
-    /// has.
+    /// Replaces the results of the figures in `plan`, and removes the figures that the paper no longer has.
     pub fn with(mut self, plan: &Plan, verdicts: &[Verdict], version: &str) -> Self {
         for figure in &plan.figures {
             let id = &figure.figure.id;
@@ -142,10 +141,10 @@ impl Record {
         self
     }
 
-    /// The record by the claims of `paper` as they are now: states and reasons follow from the recorded numbers.
+    /// Judges the recorded numbers by the current claims of `paper`. States and reasons follow from the numbers.
     ///
     /// # Errors
-    /// If a claim or a figure is no longer the paper's, and has to be recorded anew.
+    /// If the paper no longer has a recorded claim or figure. It must then be recorded again.
     pub fn judged_again(mut self, paper: &Paper) -> Result<Self, PaperError> {
         for (id, recorded) in &mut self.figures {
             let file = &paper.figure(id)?.file;
@@ -165,10 +164,10 @@ impl Record {
         Ok(self)
     }
 
-    /// Writes it.
+    /// Writes the record as JSON.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If writing fails.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).expect("plain data with text keys serialises");
         writeln!(out, "{text}")
@@ -176,10 +175,10 @@ impl Record {
 }
 
 impl Paper {
-    /// What came out for its figures when it was last recorded; nothing if it never was.
+    /// Returns the recorded results of the paper's figures. A paper without a record has an empty one.
     ///
     /// # Errors
-    /// If `results.json` is not what a record is.
+    /// If `results.json` is not a valid record.
     pub fn record(&self) -> Result<Record, PaperError> {
         let Some(text) = self.text(RECORD_FILE) else { return Ok(Record::default()) };
         let file = format!("papers/{}/{RECORD_FILE}", self.name);

@@ -1,4 +1,4 @@
-//! Claims about one curve against others, and about many rows at once.
+//! Comparison of a curve with rival curves, and claims over many rows.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::paper::model::Claim;
 use crate::paper::plan::FigurePlan;
 use crate::paper::state::{holds, room};
 
-/// Curves that are not the claim's, by name.
+/// Returns the names of all curves other than the claim's.
 pub(crate) fn others<'a>(figure: &'a FigurePlan, claim: &Claim) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for one in &figure.figure.file.series {
@@ -17,8 +17,8 @@ pub(crate) fn others<'a>(figure: &'a FigurePlan, claim: &Claim) -> Vec<&'a str> 
     names
 }
 
-/// Mean over seeds of the claim's measure at a panel and sweep value; `None` where a seed has none, for instance because
-/// a flow did not finish.
+/// Returns the mean over seeds of the claim's measure at a panel and sweep value. Returns `None` if a seed has no
+/// value, for instance because a flow did not finish.
 pub(crate) fn mean(figure: &FigurePlan, claim: &Claim, (p, x): (usize, usize), series: &str) -> Option<f64> {
     let measure = figure.figure.file.measure.iter().position(|known| known.name == claim.measure)?;
     let named = |index: usize| figure.figure.file.series[index].name == series;
@@ -26,17 +26,17 @@ pub(crate) fn mean(figure: &FigurePlan, claim: &Claim, (p, x): (usize, usize), s
     figure.estimate(point, measure).map(|estimate| estimate.mean)
 }
 
-/// The other curve of the smallest mean over seeds.
+/// Returns the rival with the smallest mean over seeds.
 pub(crate) fn best<'a>(figure: &'a FigurePlan, claim: &Claim, at: (usize, usize)) -> Option<&'a str> {
     let others = others(figure, claim).into_iter();
     let means = others.filter_map(|name| Some((name, mean(figure, claim, at, name)?)));
     means.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(name, _)| name)
 }
 
-/// Rows listed at most.
+/// Largest number of rows that the text lists.
 const LISTED: usize = 12;
 
-/// In how many rows a claim holds, and where it does not, the worst first.
+/// Returns the number of rows in which a claim holds, and the list of the other rows, the worst first.
 pub(crate) fn rows_text(
     figure: &FigurePlan,
     claim: &Claim,

@@ -1,34 +1,34 @@
-//! How each curve does over all rows of a heat map, in words and as a table for programs.
+//! Scores of each curve over all rows of a heat map, in words and as CSV.
 
 use crate::paper::heat::{Row, rows};
 use crate::paper::model::PlotKind;
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::table::quoted;
 
-/// A curve over the rows of a map that have it.
+/// Score of a curve, over the rows of a map that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Score {
     /// Name of the curve.
     pub(crate) series: String,
-    /// Rows that have it.
+    /// Number of rows that have the curve.
     pub(crate) rows: usize,
-    /// Rows of which it is the best.
+    /// Number of rows in which the curve is best.
     pub(crate) best: usize,
-    /// Rows in which it is within 2 % of the best.
+    /// Number of rows in which the curve is within 2 % of the best.
     pub(crate) within_2: usize,
-    /// The same with 5 %.
+    /// Number of rows in which the curve is within 5 % of the best.
     pub(crate) within_5: usize,
-    /// Geometric mean of its ratios to the best, of rows with a number.
+    /// Geometric mean of the ratios to the best, over rows with a number.
     pub(crate) mean_ratio: Option<f64>,
-    /// Largest of these, and the row it is in.
+    /// Largest of these ratios, with its row.
     pub(crate) worst: Option<(f64, String)>,
-    /// Flows that did not finish, of all seeds.
+    /// Unfinished flows over all seeds.
     pub(crate) unfinished: usize,
-    /// Rows with such flows.
+    /// Number of rows with unfinished flows.
     pub(crate) unfinished_rows: usize,
 }
 
-/// A score a curve.
+/// Returns one score per curve.
 pub(crate) fn scores(figure: &FigurePlan, measure: usize) -> Vec<Score> {
     let rows = rows(figure, measure);
     let series = figure.figure.file.series.iter().enumerate();
@@ -56,7 +56,7 @@ fn score(figure: &FigurePlan, rows: &[Row], index: usize, series: String) -> Sco
 }
 
 impl Score {
-    /// A sentence without the name.
+    /// Returns the score as a sentence without the name.
     pub(crate) fn words(&self) -> String {
         let rows = |n: usize| if n == 1 { "row" } else { "rows" };
         let mut text = format!(
@@ -83,20 +83,20 @@ impl Score {
     }
 }
 
-/// The heat maps of a plan with the measures they draw.
+/// Returns the heat maps of a plan with the measures that they draw.
 pub(crate) fn maps(plan: &Plan) -> impl Iterator<Item = (&FigurePlan, usize)> {
     let figures = plan.figures.iter().filter(|figure| figure.figure.file.plot.kind == PlotKind::HeatMap);
     figures.flat_map(|figure| measures(figure).into_iter().map(move |measure| (figure, measure)))
 }
 
-/// The measures a heat map draws.
+/// Returns the measures that a heat map draws.
 pub(crate) fn measures(figure: &FigurePlan) -> Vec<usize> {
     let file = &figure.figure.file;
     let index = |name: &String| file.measure.iter().position(|measure| measure.name == *name);
     file.plot.measures.iter().filter_map(index).collect()
 }
 
-/// How each curve does over all rows of each heat map, by the first measure it draws.
+/// Returns the scores of each curve over all rows of each heat map, by the first measure drawn.
 pub fn scores_text(plan: &Plan) -> String {
     let mut text = String::new();
     let mut last = "";
@@ -113,7 +113,7 @@ pub fn scores_text(plan: &Plan) -> String {
     text
 }
 
-/// The same for programs; `None` without a heat map.
+/// Returns the scores as CSV, or `None` without a heat map.
 pub(crate) fn scores_csv(plan: &Plan) -> Option<String> {
     let mut text =
         "figure,measure,series,rows,best,within_2_percent,within_5_percent,mean_ratio,worst_ratio,worst_row,\
@@ -144,7 +144,7 @@ pub(crate) fn scores_csv(plan: &Plan) -> Option<String> {
     (text.len() > head).then_some(text)
 }
 
-/// What the rows of heat maps are; `None` without one.
+/// Returns the rows of heat maps as CSV, or `None` without a heat map.
 pub(crate) fn rows_csv(plan: &Plan) -> Option<String> {
     let mut text = "figure,panel,group,role,tags,parts\n".to_owned();
     let head = text.len();

@@ -1,25 +1,25 @@
-//! What of a paper is to run.
+//! Selection of the part of a paper that runs.
 
 use crate::paper::catalogue::{Figure, Paper};
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::{Against, Claim, FigureFile, Only, Panel};
 
-/// How large the runs are.
+/// Size of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Shortened, for a look in minutes.
+    /// Shortened runs, for a first result within minutes.
     Quick,
-    /// As published.
+    /// Runs of the published size.
     Full,
 }
 
 impl Size {
-    /// Whether it is the only one at which `panel` runs, or one of both.
+    /// Returns true if `panel` runs at this size.
     pub(crate) fn has(self, panel: &Panel) -> bool {
         self.is(panel.only)
     }
 
-    /// Whether it is the only one, where there is one.
+    /// Returns true if `only` does not exclude this size.
     pub(crate) fn is(self, only: Option<Only>) -> bool {
         match only {
             None => true,
@@ -28,7 +28,7 @@ impl Size {
         }
     }
 
-    /// The flag that selects it.
+    /// Returns the command-line flag that selects this size.
     pub fn flag(self) -> &'static str {
         match self {
             Size::Quick => "--quick",
@@ -37,33 +37,34 @@ impl Size {
     }
 }
 
-/// A part of a paper, by the names that its files give. What is empty selects all.
+/// Part of a paper, selected by the names in its files. An empty field selects everything.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// One figure.
+    /// Id of the only figure to run.
     pub figure: Option<String>,
-    /// Panels by name, heading or tag. Figures without one of them are left out.
+    /// Panels by name, heading or tag. A figure without any of them is left out.
     pub panels: Vec<String>,
-    /// Curves by name. Figures without one of them are left out.
+    /// Curves by name. A figure without any of them is left out.
     pub series: Vec<String>,
 }
 
-/// Extent of what is selected in its figures.
+/// Share of each selected figure that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Figures with all their panels and curves.
     Whole,
-    /// Some panels or curves alone, of which no verdict follows.
+    /// Some panels or curves only. No verdict follows from them.
     Part,
 }
 
 impl Selection {
-    /// Extent of the figures that are left.
+    /// Returns the extent of the selected figures.
     pub(crate) fn extent(&self) -> Extent {
         if self.panels.is_empty() && self.series.is_empty() { Extent::Whole } else { Extent::Part }
     }
 
-    /// The figures that are left, with their panels, curves and the claims about these. Unknown names are errors.
+    /// Returns the selected figures, with the selected panels, curves and the claims about them. Unknown names are
+    /// errors.
     pub(crate) fn apply(&self, paper: &Paper, size: Size) -> Result<Vec<Figure>, PaperError> {
         let mut figures = match &self.figure {
             Some(id) => vec![paper.figure(id)?.clone()],
@@ -76,7 +77,7 @@ impl Selection {
         for file in figures.iter_mut().map(|figure| &mut figure.file) {
             self.reduce(file);
         }
-        // Nothing was selected of what has no panels, or none that is left.
+        // A figure is left out if a selection by panels or curves leaves it without any.
         let chosen = |file: &FigureFile| {
             (self.panels.is_empty() || !file.panel.is_empty())
                 && (self.series.is_empty() || !file.series.is_empty())
@@ -115,7 +116,7 @@ impl Selection {
     }
 }
 
-/// Whether the curves that a claim compares are among these.
+/// Returns true if `names` contains the curves that the claim compares.
 pub(crate) fn can_be_judged(claim: &Claim, names: &[&str]) -> bool {
     let versus = claim.versus.as_ref();
     let other = versus.and_then(|versus| versus.series.as_deref());

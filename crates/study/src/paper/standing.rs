@@ -1,4 +1,4 @@
-//! Standing of a figure: what its claims come to together.
+//! Standing of a figure: the combined result of its claims.
 
 use crate::paper::claims::Weight;
 use crate::paper::model::Variant;
@@ -10,22 +10,22 @@ use crate::paper::state::State;
 pub enum Standing {
     /// Every claim agrees.
     Agrees,
-    /// Every claim agrees or exceeds what is published, one of them at least exceeds it.
+    /// Every claim agrees or exceeds the published effect, and at least one exceeds it.
     Exceeds,
-    /// Some claims agree or exceed, and others do not.
+    /// Some claims agree or exceed, and others fall short or contradict.
     InPart,
-    /// No claim agrees; none contradicts.
+    /// No claim agrees, and none contradicts.
     FallsShort,
-    /// No claim agrees, and one at least contradicts.
+    /// No claim agrees, and at least one contradicts.
     Contradicts,
-    /// Claims that are undecided decide which of the others it is.
+    /// Undecided claims would change the standing.
     Undecided,
-    /// Something was fitted to every claim.
+    /// A parameter was fitted to every claim.
     Fitted,
 }
 
 impl Standing {
-    /// All standings, in the order of tables.
+    /// All standings, in the order in which tables list them.
     pub const ALL: [Standing; 7] = [
         Standing::Agrees,
         Standing::Exceeds,
@@ -36,7 +36,7 @@ impl Standing {
         Standing::Fitted,
     ];
 
-    /// As pages write it.
+    /// Returns the word that pages use.
     pub fn word(self) -> &'static str {
         match self {
             Standing::Agrees => "agrees",
@@ -49,7 +49,7 @@ impl Standing {
         }
     }
 
-    /// Class of its words on pages: good, bad, or neither.
+    /// Returns the CSS class of the word: good, bad, or neither.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Standing::Agrees | Standing::Exceeds => "yes",
@@ -58,7 +58,7 @@ impl Standing {
         }
     }
 
-    /// Words for so many figures: "2 agree".
+    /// Returns the words for `count` figures, for instance "2 agree".
     pub(crate) fn counted(self, count: usize) -> String {
         match self {
             Standing::Agrees => State::Agrees.counted(count),
@@ -70,18 +70,18 @@ impl Standing {
     }
 }
 
-/// Standing of a figure, and its claims by state.
+/// Standing of a figure with the claims behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement<'a> {
-    /// All claims together.
+    /// Combined result of all claims.
     pub standing: Standing,
-    /// The claims that count, in the order of the figure; those that something was fitted to, if there are no others.
+    /// Claims that count, in the order of the figure. If there are none, the fitted claims.
     pub claims: Vec<&'a Recorded>,
 }
 
-/// Puts the claims of a figure together. Bars of this project and other readings do not count, nor does a variant where the same
-/// claim is judged of the one called for, or else of the one as printed. `None` if nothing is left: the publication claims
-/// nothing of this figure.
+/// Combines the claims of a figure. Claims with [`Weight::Aside`] do not count. If a claim is recorded for several
+/// variants, only `variant` counts, or else the scheme as printed. Returns `None` if no claim is left, which means
+/// that the publication claims nothing about this figure.
 pub fn judgement<'a>(
     claims: impl IntoIterator<Item = &'a Recorded>,
     variant: Option<&Variant>,
@@ -113,7 +113,7 @@ pub fn judgement<'a>(
 }
 
 impl Judgement<'_> {
-    /// "2 of 5 claims agree, 1 exceeds, 1 falls short, 1 is undecided".
+    /// Returns the count in words, for instance "2 of 5 claims agree, 1 exceeds, 1 falls short, 1 is undecided".
     pub fn count(&self) -> String {
         if self.standing == Standing::Fitted {
             return "What it shows was fitted to it".to_owned();
@@ -132,14 +132,15 @@ impl Judgement<'_> {
         parts.join(", ")
     }
 
-    /// The claim that decides: the first that contradicts, else of those that fall short, are undecided, exceed, agree.
+    /// Returns the claim that decides: the first that contradicts, else that falls short, is undecided, exceeds, or
+    /// agrees.
     pub fn decisive(&self) -> &Recorded {
         let order = [State::Contradicts, State::FallsShort, State::Undecided, State::Exceeds, State::Agrees];
         let first = |state| self.claims.iter().find(|claim| claim.state == state);
         order.into_iter().find_map(first).expect("a judgement is of one claim at least")
     }
 
-    /// The claim that decides with its reason, where it does not agree; else nothing.
+    /// Returns the deciding claim with its reason. Empty if the claim agrees.
     pub fn reason(&self) -> String {
         let claim = self.decisive();
         match (claim.state, claim.why.as_str()) {
@@ -184,7 +185,7 @@ mod tests {
             (&[Undecided], Some(Standing::Undecided)),
             (&[Exceeds, FallsShort], Some(Standing::InPart)),
             (&[Agrees, Contradicts, Undecided], Some(Standing::InPart)),
-            // Either way the open one falls, it may be another.
+            // The undecided claim may change the standing in either direction.
             (&[Agrees, Undecided], Some(Standing::Undecided)),
             (&[Contradicts, Undecided], Some(Standing::Undecided)),
         ] {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(standing(&claims), Some(Standing::Contradicts));
         let judged = judgement(&claims, Some(&Variant::new(Variant::OURS))).unwrap();
         assert_eq!(judged.standing, Standing::Agrees);
-        // A claim of which nothing was run as printed goes by what was.
+        // If a claim has no result as printed, another variant's result counts.
         assert_eq!(standing(&[ours]), Some(Standing::Agrees));
     }
 

@@ -1,4 +1,4 @@
-//! State of a claim: what measured numbers say of the published one, judged on both sides.
+//! State of a claim: the result of comparing measured numbers with the published one, on both sides of its band.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,25 +9,25 @@ use pathweave_results::Estimate;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The number is the published one, within the tolerance.
+    /// The number is the published one within the tolerance.
     Agrees,
     /// The effect is larger than published, by more than the tolerance.
     Exceeds,
-    /// The effect is there and smaller than published; or a bound is missed.
+    /// The effect is present but smaller than published, or a bound is missed.
     FallsShort,
-    /// There is no effect, or the opposite one.
+    /// There is no effect, or the opposite effect.
     Contradicts,
-    /// The confidence interval holds numbers that agree and numbers that do not; or there is no number.
+    /// The confidence interval contains numbers that agree and numbers that do not, or there is no number.
     #[default]
     Undecided,
 }
 
 impl State {
-    /// All states, in the order of tables.
+    /// All states, in the order in which tables list them.
     pub const ALL: [State; 5] =
         [State::Agrees, State::Exceeds, State::FallsShort, State::Contradicts, State::Undecided];
 
-    /// Word of tables for one claim.
+    /// Returns the word that tables use for one claim.
     pub fn word(self) -> &'static str {
         match self {
             State::Agrees => "agrees",
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Class of its words on pages: good, bad, or neither.
+    /// Returns the CSS class of the word: good, bad, or neither.
     pub(crate) fn class(self) -> &'static str {
         match self {
             State::Agrees | State::Exceeds => "yes",
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// Words for so many claims or figures: "1 agrees", "2 agree", "3 undecided".
+    /// Returns the words for `count` claims or figures: "1 agrees", "2 agree", "3 undecided".
     pub(crate) fn counted(self, count: usize) -> String {
         let word = match (self, count) {
             (State::Agrees, 2..) => "agree",
@@ -59,12 +59,12 @@ impl State {
         format!("{count} {word}")
     }
 
-    /// State of `claim` by the mean over seeds and its interval.
+    /// Returns the state of `claim`, from the mean over seeds and its confidence interval.
     pub fn of(claim: &Claim, estimate: Estimate) -> Self {
         let half = estimate.ci95.unwrap_or(0.0);
         let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
         let agrees = |state| state == State::Agrees;
-        // An interval from what exceeds to what falls short spans all that agrees.
+        // An interval that begins in `Exceeds` and ends in `FallsShort` contains every agreeing number.
         let spans = low != high && [low, high].contains(&State::Exceeds);
         if agrees(low) != agrees(mean) || agrees(high) != agrees(mean) || spans {
             State::Undecided
@@ -74,7 +74,7 @@ impl State {
     }
 }
 
-/// State by a number that is exact.
+/// Returns the state for an exact number.
 fn of_value(claim: &Claim, value: f64) -> State {
     if holds(claim, value) {
         return State::Agrees;
@@ -83,18 +83,18 @@ fn of_value(claim: &Claim, value: f64) -> State {
     match (claim.at_least, claim.at_most) {
         (Some(least), Some(most)) if least >= none && value > most => State::Exceeds,
         (Some(least), Some(most)) if most <= none && value < least => State::Exceeds,
-        // Where the publication sees no effect, any is the opposite.
+        // If the publication sees no effect, any effect is the opposite.
         (Some(least), Some(most)) if least < none && none < most => State::Contradicts,
         (Some(least), _) if least > none && value > none => State::FallsShort,
         (_, Some(most)) if most < none && value < none => State::FallsShort,
-        // A bound on an effect that may be absent.
+        // A bound that an absent effect would meet as well.
         (Some(least), None) if least < none => State::FallsShort,
         (None, Some(most)) if most > none => State::FallsShort,
         _ => State::Contradicts,
     }
 }
 
-/// The number of which a claim would be without effect.
+/// Returns the number that would mean no effect, if the claim has one.
 pub(crate) fn without_effect(claim: &Claim) -> Option<f64> {
     claim.without_effect.or(claim.versus.as_ref().map(|_| match claim.compare {
         Compare::Ratio => 1.0,
@@ -103,11 +103,11 @@ pub(crate) fn without_effect(claim: &Claim) -> Option<f64> {
 }
 
 pub(crate) fn holds(claim: &Claim, value: f64) -> bool {
-    // A decimal fraction has no exact binary one; that is no disagreement.
+    // Decimal fractions have no exact binary representation. The slack keeps rounding from counting as disagreement.
     room(claim, value) >= -1e-9 * value.abs()
 }
 
-/// Distance from the nearer limit, in the unit compared; negative outside.
+/// Returns the distance from the nearer limit, in the unit compared. Negative outside the limits.
 pub(crate) fn room(claim: &Claim, value: f64) -> f64 {
     let above = claim.at_least.map_or(f64::INFINITY, |least| value - least);
     let below = claim.at_most.map_or(f64::INFINITY, |most| most - value);
@@ -144,7 +144,7 @@ mod tests {
             }
         };
         let versus = "versus = { series = 'y' }\n";
-        // 18 to 30 % lower, within 2 %.
+        // A reduction of 18 to 30 %, with a tolerance of 2 percentage points.
         let lower =
             format!("{versus}compare = 'reduction'\nat_least = 0.18\nat_most = 0.3\ntolerance = 0.02");
         let states = [
@@ -156,20 +156,20 @@ mod tests {
             (-0.1, Contradicts),
         ];
         of(&lower, &states);
-        // 0.3 to 0.4 of the other: smaller is more of the effect.
+        // A ratio of 0.3 to 0.4: smaller is more of the effect.
         let ratio = format!("{versus}at_least = 0.3\nat_most = 0.4");
         of(
             &ratio,
             &[(0.35, Agrees), (0.2, Exceeds), (0.8, FallsShort), (1.0, Contradicts), (1.2, Contradicts)],
         );
-        // The same as the other, within 5 %.
+        // Equality within 5 %.
         let same = format!("{versus}at_least = 0.95\nat_most = 1.05");
         of(&same, &[(1.0, Agrees), (0.9, Contradicts), (1.1, Contradicts)]);
         // No better than the other; at most a tenth more; at least twice.
         of(&format!("{versus}at_least = 1.0"), &[(1.0, Agrees), (9.0, Agrees), (0.9, Contradicts)]);
         of(&format!("{versus}compare = 'increase'\nat_most = 0.1"), &[(-0.5, Agrees), (0.2, FallsShort)]);
         of(&format!("{versus}at_least = 2.0"), &[(2.5, Agrees), (1.5, FallsShort), (0.5, Contradicts)]);
-        // A number of its own has no opposite, unless the claim says what is none.
+        // A number without a comparison has no opposite, unless the claim gives the value without effect.
         of("at_most = 22.0", &[(20.0, Agrees), (312.0, FallsShort)]);
         of("at_least = 0.1\nwithout_effect = 0.0", &[(0.2, Agrees), (0.05, FallsShort), (0.0, Contradicts)]);
     }
@@ -183,7 +183,8 @@ mod tests {
             [of(2.5, 0.2), of(1.7, 0.2), of(3.5, 0.2)],
             [State::Agrees, State::FallsShort, State::Exceeds]
         );
-        // Far from the limit, an interval around no effect leaves no doubt that the claim does not hold.
+        // Even a wide interval around no effect leaves no doubt that the claim does not hold, if it is far from the
+        // limit.
         assert_eq!(of(1.1, 0.3), State::FallsShort);
         assert_eq!(of(2.5, 9.0), State::Undecided);
         assert_eq!(State::of(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);

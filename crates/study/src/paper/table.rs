@@ -1,4 +1,4 @@
-//! Claims and measures as text: for the terminal, as CSV.
+//! Claims and measures as text for the terminal and as CSV.
 
 use crate::paper::claims::Verdict;
 use crate::paper::model::{Of, Stat, Variant};
@@ -6,7 +6,8 @@ use crate::paper::plan::{FigurePlan, Plan};
 use pathweave_results::Estimate;
 use pathweave_results::Quantity;
 
-/// Claims as text: what is published, then each variant's number with its state, the rule, and the reason.
+/// Returns the claims as text: the published result, then each variant's number with its state, the rule, and the
+/// reason.
 pub fn claims_text(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let mut figure = "";
@@ -34,15 +35,15 @@ pub fn claims_text(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// A place in a ranking.
+/// Entry of a ranking.
 pub(crate) struct Ranked {
     pub(crate) series: String,
     pub(crate) value: Option<Estimate>,
-    /// Cannot be told apart from the best: the confidence intervals overlap.
+    /// True if the curve cannot be distinguished from the best, because the confidence intervals overlap.
     pub(crate) best: bool,
 }
 
-/// The curves of a panel from best to worst by a measure.
+/// Returns the curves of a panel, from best to worst by a measure.
 pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<Ranked> {
     let m = &figure.figure.file.measure[measure];
     let more_is_better = m.of == Of::Throughput || m.stat == Stat::Jain;
@@ -66,7 +67,7 @@ pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<
     ranked
 }
 
-/// Which scheme is best under which condition, for the figures that ask for it.
+/// Returns the ranking of schemes in each panel, for the figures that define one.
 pub fn rankings_text(plan: &Plan) -> String {
     let mut text = String::new();
     for figure in &plan.figures {
@@ -92,7 +93,7 @@ pub fn rankings_text(plan: &Plan) -> String {
     text
 }
 
-/// Quantity in which a measure is shown.
+/// Returns the quantity in which a measure is shown.
 pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
@@ -115,7 +116,7 @@ pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
     }
 }
 
-/// Every measure at every point with every seed, one a line.
+/// Returns every measure at every point and seed as CSV, one per line.
 pub(crate) fn measures_csv(plan: &Plan) -> String {
     let mut text = "figure,panel,series,variant,x,seed,measure,value,digest\n".to_owned();
     each_seed(plan, |figure, head, observed| {
@@ -127,7 +128,7 @@ pub(crate) fn measures_csv(plan: &Plan) -> String {
     text
 }
 
-/// The values distributions are drawn of, in nanoseconds, bits per second or a plain number.
+/// Returns the values of distributions as CSV, in nanoseconds, bits per second or plain numbers.
 pub(crate) fn samples_csv(plan: &Plan) -> String {
     let mut text = "figure,panel,series,variant,x,seed,value\n".to_owned();
     each_seed(plan, |_, head, observed| {
@@ -138,7 +139,7 @@ pub(crate) fn samples_csv(plan: &Plan) -> String {
     text
 }
 
-/// Traces.
+/// Returns the traces as CSV.
 pub(crate) fn traces_csv(plan: &Plan) -> String {
     let mut text = "figure,panel,series,variant,x,seed,trace,time_ns,value\n".to_owned();
     each_seed(plan, |figure, head, observed| {

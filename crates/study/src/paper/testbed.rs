@@ -1,6 +1,7 @@
-//! Figures that were measured on a testbed, repeated in a lab: which they are, and what is run of them.
+//! Testbed figures repeated in a lab: their selection and their runs.
 //!
-//! Each of their curves becomes two of one name: as real hosts run it in a lab, and as the simulator runs the same scenario.
+//! Each measured curve becomes two curves of the same name. One is run by real hosts in a lab, the other by the
+//! simulator from the same scenario.
 
 use toml::Value;
 
@@ -9,21 +10,21 @@ use crate::paper::error::PaperError;
 use crate::paper::model::{FigureFile, Series, Testbed, Variant};
 use crate::paper::select::can_be_judged;
 
-/// How packets of a lab are counted, in the scenario's words: as the datapath sends them.
+/// Scenario field and value that make the simulator count packet bytes as the datapath sends them.
 const FRAMING: (&str, &str) = ("network.framing", "pathweave");
 
 impl Paper {
-    /// The figures that were measured on a testbed, by id.
+    /// Returns the ids of the figures that were measured on a testbed.
     pub fn testbed_figures(&self) -> impl Iterator<Item = &str> {
         let figures = self.figures.iter().filter(|figure| figure.file.testbed.is_some());
         figures.map(|figure| figure.id.as_str())
     }
 
-    /// The paper as a lab repeats it: its figures of a testbed alone, with measured and simulated curves. `wanted` is a figure
-    /// that was asked for; `carrier` is what carries packets, for people.
+    /// Reduces the paper to its testbed figures, each with measured and simulated curves. `wanted` is a figure that
+    /// the user asked for. `carrier` names the transport that carries packets, for the page.
     ///
     /// # Errors
-    /// If there is none of a testbed, or that is not one.
+    /// If the paper has no testbed figure, or if `wanted` is not one.
     pub fn on_testbed(
         mut self,
         catalogue: &Catalogue,
@@ -78,7 +79,7 @@ impl Paper {
     }
 }
 
-/// Makes of a figure of a testbed what a lab repeats.
+/// Replaces the curves of a testbed figure by measured and simulated ones, and drops the claims about other curves.
 fn measure(file: &mut FigureFile) {
     let Some(Testbed { schemes, says, seeds, set }) = file.testbed.clone() else { return };
     let is_measured =

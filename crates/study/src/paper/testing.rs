@@ -7,8 +7,8 @@ use crate::paper::check::check;
 use crate::paper::extract::Observed;
 use crate::paper::plan::{FigurePlan, Point};
 
-/// Three curves, `a`, `b` and `c`; three rows, `first` and `second` under one heading and `third`, which has no `c`; a
-/// measure `m`.
+/// Figure with three curves, `a`, `b` and `c`, and one measure `m`. Its rows `first` and `second` share a heading.
+/// Its row `third` has no `c`.
 pub(crate) const MAP: &str = r#"
     title = "t"
     section = "s"
@@ -25,7 +25,8 @@ pub(crate) const MAP: &str = r#"
     of = "slowdown"
 "#;
 
-/// The map's first rows with one or more seeds: for each row and curve the values by seed, `None` where a flow did not finish.
+/// Returns the map's first rows with the given values, by row, curve and seed. `None` stands for a flow that did not
+/// finish.
 pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
     let file: crate::paper::model::FigureFile = toml::from_str(&format!("{MAP}{claims}")).expect("a figure");
     let figure = Figure { id: "rows".to_owned(), file };

@@ -1,4 +1,4 @@
-//! The folder of a paper's results: finished runs as they come, and at the end the page with its data.
+//! Output folder of a paper: finished runs as they complete, and at the end the page with its data.
 
 use std::fs;
 use std::io;
@@ -17,18 +17,18 @@ use crate::paper::plan::Plan;
 use crate::paper::scores;
 use crate::paper::table;
 
-/// How the results came about.
+/// Origin of the results.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The command that makes them again.
+    /// Command that reproduces the results.
     pub command: String,
     /// Version of the program.
     pub version: String,
-    /// It was interrupted: figures have gaps.
+    /// True if the program was interrupted, so that figures have gaps.
     pub partial: bool,
 }
 
-/// The folder of a paper's results, ours alone while this lives.
+/// Output folder of a paper's results. This process holds its lock while the value lives.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,
@@ -36,10 +36,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The folder at `path`, new or of an earlier call. Checked before the work, not after it.
+    /// Opens the folder at `path`, a new one or one of an earlier call. It is checked before any work is done.
     ///
     /// # Errors
-    /// If something else is there, if another run of a paper writes there, or if it cannot be written.
+    /// If `path` holds anything else, if another run of a paper writes there, or if it cannot be written.
     pub fn open(path: &Path) -> Result<Self, PaperError> {
         check(path)?;
         let path = std::path::absolute(path).map_err(output(path))?;
@@ -51,15 +51,15 @@ impl Destination {
         Ok(Destination { kept: KeptRuns::new(store), path })
     }
 
-    /// The runs that are finished.
+    /// Returns the finished runs.
     pub fn kept(&self) -> &KeptRuns {
         &self.kept
     }
 
-    /// Writes pictures, data and the page, and puts them in the place of older ones.
+    /// Writes pictures, data and the page, and replaces older ones.
     ///
     /// # Errors
-    /// If a picture cannot be drawn or a file cannot be written. What was there before is then there still.
+    /// If a picture cannot be drawn or a file cannot be written. The older files then stay in place.
     pub fn write(&self, plan: &Plan, verdicts: &[Verdict], settings: &Settings) -> Result<(), PaperError> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         let mut file = |name: String, content: Vec<u8>| files.push((name, content));
@@ -85,12 +85,13 @@ impl Destination {
                 file(name.to_owned(), text.into_bytes());
             }
         }
-        // The page is last: where it is, the rest is.
+        // The page is written last, so that its presence proves that the rest is complete.
         file("index.html".to_owned(), page::html(plan, verdicts, &pictures, settings).into_bytes());
         self.replace(&files)
     }
 
-    /// Puts `files` in the place of all there are but the runs: first all beside it, so that a full disk costs nothing.
+    /// Replaces everything in the folder but the runs by `files`. All files are first written to a temporary folder,
+    /// so that a full disk loses nothing.
     fn replace(&self, files: &[(String, Vec<u8>)]) -> Result<(), PaperError> {
         let new = self.path.join(NEW);
         fs::create_dir(&new).map_err(output(&new))?;
@@ -113,12 +114,12 @@ impl Destination {
     }
 }
 
-/// "6a" to "figure-6a", "table-1" stays.
+/// Returns the stem of file names: "6a" gives "figure-6a", and "table-1" stays as it is.
 pub(crate) fn stem(id: &str) -> String {
     if id.starts_with(|c: char| c.is_ascii_digit()) { format!("figure-{id}") } else { id.to_owned() }
 }
 
-/// The verdicts as `--json` prints them.
+/// Returns the verdicts as `--json` prints them.
 pub fn json(verdicts: &[Verdict]) -> String {
     #[derive(Serialize)]
     struct Claims<'a> {
@@ -133,12 +134,12 @@ fn output(path: &Path) -> impl Fn(io::Error) -> PaperError + '_ {
 }
 
 const EXTENSIONS: [&str; 5] = ["svg", "png", "csv", "json", "html"];
-/// Where files are until all of them are written.
+/// Temporary folder for the files until all of them are written.
 const NEW: &str = ".new";
-/// What is in the folder besides files of these extensions.
+/// Names of this program that the folder may hold besides result files.
 const OURS: [&str; 3] = [RUNS, LOCK, NEW];
 
-/// Whether `path` is free, empty, or holds what an earlier call wrote and nothing else.
+/// Checks that `path` is free or empty, or holds only the output of an earlier call.
 fn check(path: &Path) -> Result<(), PaperError> {
     let occupied = |found: &str| Err(PaperError::Occupied { path: path.to_owned(), found: found.to_owned() });
     match fs::symlink_metadata(path) {
@@ -158,7 +159,7 @@ fn check(path: &Path) -> Result<(), PaperError> {
     }
 }
 
-/// Names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 fn names(path: &Path) -> Result<Vec<String>, PaperError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path).map_err(output(path))? {

@@ -1,4 +1,4 @@
-//! Which value of the compared axis is best, where.
+//! Best value of the compared axis in each setting of the other axes.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use serde::Serialize;
 use crate::sweep::plan::Plan;
 use crate::sweep::summary::Metric;
 
-/// The best of the cells that differ in the compared axis alone.
+/// Best of the cells that differ in the compared axis only.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Best {
-    /// The figure.
+    /// Name of the figure.
     pub metric: String,
-    /// For each axis the number of its value; `None` for the compared one.
+    /// Index of the value on each axis. `None` for the compared axis.
     pub at: Vec<Option<usize>>,
-    /// The number of the best value of the compared axis.
+    /// Index of the best value on the compared axis.
     pub value: usize,
-    /// Values that the seeds do not tell from the best: the 95 % confidence interval of the differences, seed by seed,
-    /// holds 0. Every value has the same traffic under one seed, so the differences vary less than the figures. With one
-    /// seed, values with exactly the same figure.
+    /// Values that the seeds cannot distinguish from the best one. For these, the 95 % confidence interval of the
+    /// differences by seed contains 0. All values have the same traffic under one seed, so the differences vary less
+    /// than the figures. With one seed, only values with exactly the same figure count.
     pub tied: Vec<usize>,
 }
 
-/// `figure` answers the figures of a cell by name, one a seed.
+/// Finds the best values. `figure` returns the figures of a cell by name, one per seed.
 pub(crate) fn best(
     plan: &Plan,
     metrics: &[Metric],
     figure: impl Fn(usize, &str) -> Vec<Option<f64>>,
 ) -> Vec<Best> {
-    // An axis of a hypercube is set together with its others: a value of it has no rivals.
+    // The axes of a hypercube are set together, so a value of one of them has no rivals.
     let mut groups: BTreeMap<Vec<Option<usize>>, Vec<usize>> = BTreeMap::new();
     for (number, cell) in plan.cells.iter().enumerate() {
         let without = |(a, &at): (usize, &usize)| (a != plan.compare).then_some(at);
@@ -56,12 +56,12 @@ pub(crate) fn best(
     found
 }
 
-/// Whether the seeds do not tell two values apart.
+/// Returns true if the seeds do not distinguish two values.
 fn is_tied(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - (*b)?)).collect();
     match Estimate::from_values(&differences) {
         Some(difference) => difference.mean.abs() <= difference.ci95.unwrap_or(0.0),
-        // No seed in common: nothing can be said.
+        // Without a common seed, the values cannot be compared.
         None => true,
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn differences_of_seeds_decide() {
         let some = |values: &[f64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-        // Traffic varies far more than what the scheme changes: mean difference 1, deviation 0.1.
+        // Traffic varies far more than the effect of the scheme: mean difference 1, deviation 0.1.
         assert!(!is_tied(&some(&[10.0, 50.0, 90.0]), &some(&[11.0, 51.1, 90.9])));
         // Mean difference 1, deviation 1: half width 4.303 / sqrt(3) = 2.48.
         assert!(is_tied(&some(&[10.0, 50.0, 90.0]), &some(&[10.0, 51.0, 92.0])));

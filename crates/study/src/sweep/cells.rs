@@ -1,4 +1,4 @@
-//! The cells of a sweep: every combination of what its file lists.
+//! Cells of a sweep: every combination of the values in its file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,52 +11,52 @@ use toml::Value;
 use crate::sweep::model::{NamedCell, Seeds, SweepFile};
 use crate::sweep::range;
 
-/// Runs a sweep may have: a slip of the pen, not a plan.
+/// Largest number of runs in a sweep. More are taken for a mistake in the file.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// Where the values of an axis come from.
+/// Source of an axis's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisKind {
-    /// Cells by name.
+    /// Named cells.
     List,
-    /// Every value is tried with every value of the other axes.
+    /// Grid: every value is combined with every value of the other axes.
     Grid,
     /// Points of a Latin hypercube.
     Sampled,
 }
 
-/// What is varied.
+/// Axis of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
-    /// The field; "cell" for cells by name.
+    /// Name of the field, or "cell" for named cells.
     pub key: String,
-    /// Where its values come from.
+    /// Source of the values.
     pub kind: AxisKind,
-    /// Its values as texts, in order of the file; those of a sampled axis in order of the samples.
+    /// Values as text, in the order of the file, or of the samples for a sampled axis.
     pub values: Vec<String>,
-    /// The same as numbers in one unit, where they are numbers.
+    /// Values as numbers in one unit, if they are numbers.
     pub numbers: Option<Vec<f64>>,
-    /// How these numbers are shown.
+    /// Quantity in which the numbers are shown.
     pub quantity: Quantity,
 }
 
-/// A setting of every axis.
+/// One value for every axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// For people: "scheme=rps, topology.hosts=8".
+    /// Description for people, for instance "scheme=rps, topology.hosts=8".
     pub label: String,
-    /// For each axis the number of its value.
+    /// Index of the value on each axis.
     pub at: Vec<usize>,
-    /// What is set, in order, as `--set` takes it.
+    /// Settings in order, in the syntax of `--set`.
     pub set: Vec<String>,
-    /// The same with the places of the sweep file.
+    /// Settings with their places in the sweep file.
     pub(crate) settings: Vec<Setting>,
 }
 
-/// Settings that belong together: a value of a grid axis, a named cell, a sample.
+/// Settings that are applied together: a value of a grid axis, a named cell, or a sample.
 struct Choice {
-    /// For each axis of the part, the number of its value.
+    /// Index of the value, for each axis that the choice covers.
     at: Vec<usize>,
     set: Vec<String>,
     settings: Vec<Setting>,
@@ -91,7 +91,7 @@ impl Choice {
     }
 }
 
-/// The axes and cells of `file`. What is wrong is placed in `document`.
+/// Returns the axes and cells of `file`. Errors carry their place in `document`.
 pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>, Vec<Cell>), Diagnostics> {
     let found = check(file);
     Diagnostics::check(found.into_iter().map(|finding| document.place(finding)).collect())?;
@@ -174,7 +174,7 @@ fn extend(cell: &Cell, choice: &Choice, axes: &[Axis]) -> Cell {
     cell
 }
 
-/// The seeds of each cell, which are as many as a sweep may have runs at most.
+/// Returns the seeds of each cell, limited to the largest number of runs.
 pub(crate) fn seeds(file: &SweepFile) -> Vec<u64> {
     match &file.seeds {
         Seeds::Count(count) => (1..=(*count).min(MOST_RUNS)).collect(),
@@ -182,7 +182,7 @@ pub(crate) fn seeds(file: &SweepFile) -> Vec<u64> {
     }
 }
 
-/// What the schema cannot say.
+/// Checks rules that the schema cannot express.
 fn check(file: &SweepFile) -> Vec<Diagnostic> {
     let root = FieldPath::root();
     let mut found = Vec::new();
@@ -256,7 +256,7 @@ fn axis(key: &str, kind: AxisKind, values: &[Value]) -> Axis {
     Axis { key: key.to_owned(), kind, values: texts, numbers, quantity }
 }
 
-/// A value as people write it.
+/// Returns a value as text, strings without their quotes.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -264,7 +264,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The values in one unit, if all of them are numbers of one kind.
+/// Returns the values in one unit, if all of them are numbers of one kind.
 fn numbers(values: &[Value]) -> (Option<Vec<f64>>, Quantity) {
     let all = |of: fn(&Value) -> Option<f64>| values.iter().map(of).collect::<Option<Vec<f64>>>();
     let plain = all(|value| value.as_integer().map(|v| v as f64).or(value.as_float()));
@@ -319,7 +319,7 @@ mod tests {
             cells[3].set[1..],
             [format!("x={}", axes[1].values[3]), format!("y=\"{}\"", axes[2].values[3])]
         );
-        // Both schemes see the same points.
+        // Both schemes have the same points.
         assert_eq!(cells[3].set[1..], cells[8].set[1..]);
     }
 

@@ -1,4 +1,4 @@
-//! What comes of a plan of a cluster: time against cost, as a table, a file and a picture.
+//! Results of a cluster plan: time against cost, as a table, a file and a picture.
 
 use std::collections::BTreeMap;
 
@@ -9,48 +9,48 @@ use serde::Serialize;
 use crate::sweep::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};
 use crate::sweep::summary::{CellSummary, SweepSummary};
 
-/// A choice: a fabric at a rate under a scheme.
+/// Choice of a plan: a fabric at a rate under a scheme.
 #[derive(Clone, Debug, Serialize)]
 pub struct Choice {
-    /// The fabric and its rate.
+    /// Name of the fabric, with its rate.
     pub fabric: String,
-    /// The scheme; empty where the scenario has one for all.
+    /// Name of the scheme. Empty if the plan does not vary it.
     pub scheme: String,
-    /// What moved through the network: "packet" or "flow".
+    /// Fidelity of the simulation: "packet" or "flow".
     pub fidelity: String,
-    /// By how much the time with flows is off that with packets, in relation to it, where the plan has both.
+    /// Relative error of the time at flow fidelity against packet fidelity, if the plan has both.
     pub error: Option<f64>,
-    /// Mean time of an iteration over seeds, nanoseconds; nothing where no run has come to its end.
+    /// Mean time of an iteration over seeds, in nanoseconds. `None` unless the runs ended.
     pub time_ns: Option<f64>,
-    /// Half width of the 95 % confidence interval of that mean, with several seeds.
+    /// Half width of the 95 % confidence interval of that mean, if there are several seeds.
     pub time_ci95_ns: Option<f64>,
-    /// Of the time of its jobs, the share that is latency, the mean over seeds.
+    /// Share of the jobs' time that is latency, as a mean over seeds.
     pub latency_ratio: Option<f64>,
-    /// Flows that did not finish.
+    /// Number of unfinished flows.
     pub open_flows: u64,
-    /// What has become of its runs.
+    /// Outcome of the runs.
     pub ending: Ending,
-    /// What the fabric is made of.
+    /// Components of the fabric and their cost.
     #[serde(flatten)]
     pub cost: Cost,
-    /// It is faster than all of its fidelity that is cheaper, by more than [`LEVEL`].
+    /// True if it is faster than all cheaper choices of the same fidelity, by more than [`LEVEL`].
     pub best_of_its_cost: bool,
 }
 
-/// Times that differ by a smaller part are level: the cheaper of two choices is the better one.
+/// Relative difference up to which two times count as equal. The cheaper choice is then the better one.
 pub(crate) const LEVEL: f64 = 0.005;
 
-/// What has become of the runs of a choice.
+/// Outcome of the runs of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// All iterations of all runs ended.
+    /// At least one run has been made, and all runs made so far ended with all their flows.
     Ended,
-    /// A run ended before its flows did.
+    /// A run ended with unfinished flows.
     Unfinished,
     /// A run failed.
     Failed,
-    /// No run, or not each, has been made.
+    /// No run has been made.
     NotRun,
 }
 
@@ -74,24 +74,24 @@ impl Ending {
     }
 }
 
-/// The choices of a plan: `plan.json`.
+/// Choices of a plan, the content of `plan.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Choices {
-    /// "pathweave.plan".
+    /// Format identifier, "pathweave.plan".
     pub schema: &'static str,
-    /// Rises when a field is renamed, removed or changes meaning.
+    /// Version of the format. It rises when a field is renamed, removed or changes meaning.
     pub schema_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// What costs are in.
+    /// Currency of the costs.
     pub currency: String,
-    /// Runs are missing: it was interrupted.
+    /// True if runs are missing because the plan was interrupted.
     pub partial: bool,
-    /// The choices, cheapest first, and of one cost the fastest first.
+    /// Choices sorted by cost, and by time if the costs are equal.
     pub choices: Vec<Choice>,
 }
 
-/// By how much choices with flows are off the same with packets.
+/// Sets the error of each choice at flow fidelity against the same choice at packet fidelity.
 fn find_errors(choices: &mut [Choice]) {
     let key = |choice: &Choice| (choice.fabric.clone(), choice.scheme.clone());
     let packets: BTreeMap<_, f64> = choices
@@ -105,7 +105,7 @@ fn find_errors(choices: &mut [Choice]) {
     }
 }
 
-/// Of choices that are sorted by cost.
+/// Marks the best choices. They must be sorted by cost.
 fn mark_best(choices: &mut [Choice]) {
     let mut fastest: BTreeMap<String, f64> = BTreeMap::new();
     for choice in choices {
@@ -117,7 +117,7 @@ fn mark_best(choices: &mut [Choice]) {
 }
 
 impl Choices {
-    /// Of what has become of the runs.
+    /// Builds the choices of a plan from the outcomes of its runs.
     pub fn new(plan: &ClusterPlan, summary: &SweepSummary) -> Self {
         let of = |cell: &CellSummary| {
             let time = cell.metrics.get(TIME).map(|figures| &figures.estimate);
@@ -130,7 +130,7 @@ impl Choices {
                 scheme: value(SCHEME).unwrap_or_default(),
                 fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
                 error: None,
-                // A mean over the iterations that ended says nothing of one that did not.
+                // The mean covers iterations that ended, which is misleading if one did not.
                 time_ns: time.map(|time| time.mean).filter(|_| Ending::of(cell) == Ending::Ended),
                 time_ci95_ns: time.and_then(|time| time.ci95),
                 latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
@@ -155,7 +155,7 @@ impl Choices {
         }
     }
 
-    /// For a terminal.
+    /// Returns the choices as a table for the terminal.
     pub fn table(&self) -> String {
         let mut out = Table::new();
         out.load_style(presets::UTF8_BORDERS_ONLY);
@@ -170,7 +170,7 @@ impl Choices {
         format!("{out}\n* faster than all that is cheaper, by more than {} %\n{warning}", 100.0 * LEVEL)
     }
 
-    /// Choices whose times say little of their rates.
+    /// Returns a warning if latency dominates the time of some choices, so that it depends little on their rates.
     pub(crate) fn warning(&self) -> Option<String> {
         let ruled: Vec<f64> = self
             .choices
@@ -285,7 +285,7 @@ pub(crate) mod tests {
             choices.iter().map(|choice| choice.best_of_its_cost).collect::<Vec<_>>()
         };
         assert_eq!(time([100.0, 99.999, 99.0]), [true, false, true]);
-        // Each is compared with the fastest of all that is cheaper.
+        // Each choice is compared with the fastest of all cheaper ones.
         assert_eq!(time([100.0, 99.6, 99.2]), [true, false, false]);
         assert_eq!(time([100.0, 120.0, 99.8]), [true, false, false]);
     }

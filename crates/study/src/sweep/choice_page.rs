@@ -1,4 +1,4 @@
-//! The page of a plan: a picture of time against cost, whose points have the numbers of the rows of a table.
+//! Page of a plan: a picture of time against cost. Points carry the row numbers of the table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,11 +19,11 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 26.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 46.0;
-/// Points nearer than this, across and down, have their numbers together.
+/// Horizontal and vertical distance within which points share one label.
 const NEAR: (f64, f64) = (40.0, 13.0);
 
 impl Choices {
-    /// The page; it needs no network.
+    /// Returns the page. It loads nothing from the network.
     pub fn html(&self) -> String {
         let mut rows = String::new();
         for (number, choice) in (1..).zip(&self.choices) {
@@ -50,7 +50,7 @@ impl Choices {
         plain_page(&format!("{} (plan)", self.name), STYLE, &body)
     }
 
-    /// Time against cost, both from zero.
+    /// Returns the picture of time against cost, both axes from zero.
     fn picture(&self) -> String {
         let ended: Vec<(usize, &Choice, f64)> = (1..)
             .zip(&self.choices)
@@ -80,7 +80,7 @@ impl Choices {
                 writeln!(out, "<polyline class=\"{}\" points=\"{}\"/>", escape(fidelity), points.join(" "));
         }
         let mut labels: Vec<((f64, f64), Vec<usize>)> = Vec::new();
-        // Those of the line on top.
+        // The best choices are drawn last, on top.
         let (best, others): (Vec<_>, Vec<_>) =
             ended.iter().copied().partition(|(_, choice, _)| choice.best_of_its_cost);
         for (number, choice, time) in others.into_iter().chain(best) {
@@ -152,7 +152,7 @@ impl Choices {
     }
 }
 
-/// Rising numbers, of which those in a row are put together: "1-3, 7".
+/// Formats ascending numbers, with ranges for consecutive ones: "1-3, 7".
 fn in_words(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
@@ -192,7 +192,7 @@ mod tests {
         assert!(page.contains("a &lt;plan&gt;") && page.contains("Partial: runs are missing"), "{page}");
         assert_eq!(page.matches("<circle").count(), 3);
         assert!(page.contains("not run yet") && page.contains("2.000 ms"));
-        // Points in one place have one label; ticks are round.
+        // Points at one place share a label, and ticks are round numbers.
         assert!(page.contains(">1-2</text>") && page.contains(">4</text>"), "{page}");
         for tick in [">500 us</text>", ">2 ms</text>", ">40</text>"] {
             assert!(page.contains(tick), "{tick}: {page}");

@@ -1,4 +1,4 @@
-//! Plans of clusters: one workload over several fabrics, rates and schemes, and what each fabric costs.
+//! Cluster plans: one workload over several fabrics, rates and schemes, and the cost of each fabric.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,77 +13,78 @@ use crate::sweep::error::SweepError;
 use crate::sweep::model::{GridAxis, Kept, NamedCell, ReportConfig, Seeds, SweepFile, TableName};
 use crate::sweep::plan::Plan;
 
-/// A cluster to be planned: what runs on it, which fabrics it may have, and what their parts cost.
+/// A cluster to be planned: its workload, the fabrics to choose from, and the prices of their parts.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterFile {
     /// Name of the plan. Default: the file's name without ".toml".
     pub name: Option<String>,
-    /// The scenario without its topology: path of a file, relative to this one, or a table laid out as a scenario file is.
+    /// The scenario without its topology: the path of a file, relative to this one, or a table in the format of a
+    /// scenario file.
     #[schemars(with = "serde_json::Value")]
     pub scenario: Value,
-    /// The fabrics to choose from.
+    /// Fabrics to choose from.
     pub fabric: Vec<FabricChoice>,
-    /// Schemes to choose from. Default: that of the scenario.
+    /// Schemes to choose from. Default: the scheme of the scenario.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
     pub schemes: Vec<Value>,
-    /// What moves through the network: "packet", "flow", or both, so that the error of flows is known where packets ran, too.
-    /// Default: that of the scenario.
+    /// Fidelities of the simulation: "packet", "flow", or both. With both, the error of "flow" is known where
+    /// "packet" ran. Default: the fidelity of the scenario.
     #[serde(default)]
     pub fidelity: Vec<String>,
-    /// Seeds of each choice: how many, counted from 1, or a list. Default 1.
+    /// Seeds of each choice: a number, which is counted from 1, or a list. Default: 1.
     #[serde(default)]
     pub seeds: Seeds,
-    /// What the parts of a fabric cost, by rate.
+    /// Prices of the parts of a fabric, by rate.
     pub prices: Prices,
 }
 
-/// A fabric to choose.
+/// A fabric to choose from.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FabricChoice {
-    /// Its name.
+    /// Name of the fabric.
     pub name: String,
-    /// Its topology, laid out as in a scenario file.
+    /// Topology of the fabric, in the format of a scenario file.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub topology: Table,
-    /// Rates to choose from: each is a fabric of its own. Default: what the topology says.
+    /// Rates to choose from. Each makes a fabric of its own. Default: the rate in the topology.
     #[serde(default)]
     pub rates: Vec<Rate>,
-    /// The field of the topology that has the rate. Default "host_rate".
+    /// Field of the topology that holds the rate. Default: "host_rate".
     #[serde(default = "host_rate")]
     pub rate_field: String,
-    /// What it costs beyond its ports and links.
+    /// Cost of the fabric in addition to its ports and links. Default: 0.
     #[serde(default)]
     pub extra_cost: f64,
 }
 
-/// A list of prices.
+/// A price list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// What they are in. Default "USD".
+    /// Currency of the prices. Default: "USD".
     #[serde(default = "usd")]
     pub currency: String,
-    /// The prices of each rate that a fabric has.
+    /// Prices for each rate of a fabric's links.
     pub of: Vec<PriceOf>,
 }
 
-/// What the parts of one rate cost.
+/// Prices of the parts for one rate.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriceOf {
-    /// The rate of the link.
+    /// Rate of the link.
     pub rate: Rate,
-    /// A port of a switch.
+    /// Price of a switch port.
     pub switch_port: f64,
-    /// An optical transceiver; a link between switches has two.
+    /// Price of an optical transceiver. A link between switches has two.
     pub optics: f64,
-    /// A port of a host: its share of a network adapter.
+    /// Price of a host port: its share of a network adapter. Default: 0.
     #[serde(default)]
     pub host_port: f64,
-    /// The link of a host: a cable of copper, or two transceivers.
+    /// Price of a host's link: a copper cable, or two transceivers. Default: 0.
     #[serde(default)]
     pub host_link: f64,
 }
@@ -95,47 +96,47 @@ fn usd() -> String {
     "USD".to_owned()
 }
 
-/// What a fabric is made of, and what that costs.
+/// Components of a fabric and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// Switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Ports of switches that have a link.
+    /// Number of switch ports with a link.
     pub switch_ports: u64,
-    /// Transceivers of links between switches.
+    /// Number of transceivers on links between switches.
     pub optics: u64,
-    /// Links of hosts.
+    /// Number of links of hosts.
     pub host_links: u64,
-    /// All of it, in the currency of the prices.
+    /// Total cost in the currency of the prices.
     pub cost: f64,
 }
 
-/// A plan of a cluster: what has to run, and what each fabric costs.
+/// Plan of a cluster: the runs, and the cost of each fabric.
 #[derive(Clone, Debug)]
 pub struct ClusterPlan {
-    /// The runs: a cell for each fabric, rate and scheme.
+    /// Runs, with a cell for each fabric, rate and scheme.
     pub plan: Plan,
-    /// By value of the first axis, a fabric at a rate.
+    /// Cost of each value on the first axis, which is a fabric at a rate.
     pub costs: Vec<Cost>,
-    /// What costs are in.
+    /// Currency of the costs.
     pub currency: String,
-    /// What moves through the network, where the plan has no axis of it.
+    /// Fidelity of the runs, if the plan has no axis of it.
     pub(crate) fidelity: &'static str,
 }
 
 impl ClusterPlan {
-    /// Reads a cluster file, checks every choice of it, and counts what each costs.
+    /// Reads a cluster file, checks every choice, and computes its cost.
     ///
     /// # Errors
-    /// If the file is wrong, if no scheme can run on a fabric, or if a rate has no price.
+    /// If the file is invalid, if no scheme can run on a fabric, or if a rate has no price.
     pub fn read(path: &Path) -> Result<Self, SweepError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         Self::of(&Document::read(path)?, &name.unwrap_or_default())
     }
 
-    /// The same for a text, called `source_name` in errors. Its file names are relative to `base_dir`.
+    /// Parses a cluster plan from a text. Errors call it `source_name`. Its file names are relative to `base_dir`.
     pub fn parse(text: &str, source_name: &str, base_dir: &Path) -> Result<Self, SweepError> {
         Self::of(&Document::parse(text, source_name, base_dir)?, source_name.trim_end_matches(".toml"))
     }
@@ -176,16 +177,16 @@ impl ClusterPlan {
     }
 }
 
-/// The axis of schemes.
+/// Axis of schemes.
 pub(crate) const SCHEME: &str = "scheme";
-/// The axis of what moves through the network.
+/// Axis of fidelities.
 pub(crate) const FIDELITY: &str = "run.fidelity";
-/// The figure that plans are about: the mean time of an iteration.
+/// Figure that plans compare: the mean time of an iteration.
 pub(crate) const TIME: &str = "job_completion_mean_ns";
-/// The figure that says how much of it is latency.
+/// Figure for the share of that time that is latency.
 pub(crate) const LATENCY: &str = "latency_of_jobs_ratio";
 
-/// A fabric at each of its rates, with what it costs besides.
+/// Returns a fabric at each of its rates, with its extra cost.
 fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {
     let cell = |name: String, topology: Table| {
         let set = BTreeMap::from([("topology".to_owned(), Value::Table(topology))]);
@@ -202,7 +203,7 @@ fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {
     fabric.rates.iter().map(at).collect()
 }
 
-/// What the schema cannot say.
+/// Checks rules that the schema cannot express.
 fn check(file: &ClusterFile) -> Vec<Diagnostic> {
     let root = FieldPath::root();
     let mut found = Vec::new();
@@ -242,10 +243,11 @@ fn check(file: &ClusterFile) -> Vec<Diagnostic> {
     found
 }
 
-/// What the fabric of a value of the first axis is made of, and what moves through it; nothing where no scheme can run on it.
+/// Returns the cost of the fabric at this value of the first axis, and the fidelity of its runs. The fidelity is
+/// `None` if no scheme can run on the fabric.
 fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<(Cost, Option<Fidelity>), Diagnostic> {
     let runs = plan.cells.iter().zip(&plan.runs_of).filter(|(cell, _)| cell.at[0] == fabric);
-    // What no scheme can run on was refused before.
+    // A fabric on which no scheme can run was refused earlier.
     let run = runs.filter_map(|(_, runs)| runs.as_ref().ok()?.first()).next();
     let Some(&run) = run else { return Ok((Cost::default(), None)) };
     let loaded = Loaded::parse(&plan.runs[run].scenario, "scenario.toml", "", &Changes::default());
@@ -322,8 +324,8 @@ extra_cost = 1000
         assert_eq!((labels.len(), labels[4]), (6, "two tiers, scheme=ecmp"));
         assert!(plan.plan.runs_of.iter().all(Result::is_ok));
         let costs: Vec<f64> = plan.costs.iter().map(|cost| cost.cost).collect();
-        // A host has a port at either end of its link: 4 x (100 + 200 + 20), and 4 x 150. Four links between switches have
-        // two ports and two transceivers each.
+        // Each host costs its link and the ports at both ends: 4 x (100 + 200 + 20), and 4 x 150. The four links
+        // between switches have two ports and two transceivers each.
         assert_eq!(costs, [1280.0, 600.0, 1280.0 + 4.0 * 2.0 * 150.0 + 1000.0]);
         let two = &plan.costs[2];
         assert_eq!((two.switches, two.switch_ports, two.optics, two.host_links), (4, 12, 8, 4));

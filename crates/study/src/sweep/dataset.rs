@@ -1,4 +1,4 @@
-//! The folder of a sweep: a folder a run that appears whole or not at all, and what is made of all of them.
+//! Output folder of a sweep: a folder per run, created atomically, and the files computed from all runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,10 +16,10 @@ use crate::sweep::store::{LOCK, RUNS, RunStore, names};
 use crate::sweep::summary::{SCHEMA, SweepSummary};
 
 const SUMMARY: &str = "summary.json";
-/// What comes of the plan of a cluster.
+/// Results of a cluster plan.
 const CHOICES: &str = "plan.json";
 const CHOICES_PAGE: &str = "plan.html";
-/// Files and folders of a dataset. A folder with anything else in it is not ours.
+/// Files and folders of a dataset. A folder with any other entry was not written by a sweep.
 const OURS: [&str; 10] = [
     RUNS,
     LOCK,
@@ -33,34 +33,34 @@ const OURS: [&str; 10] = [
     ".progress.json",
 ];
 
-/// The folder of a sweep, ours alone while this lives.
+/// Output folder of a sweep. This process holds its lock while the value lives.
 #[derive(Debug)]
 pub struct Dataset {
     store: RunStore,
 }
 
 impl Dataset {
-    /// The folder at `path`, new or of an earlier sweep. What a killed sweep left unfinished is removed.
+    /// Opens the folder at `path`, a new one or one of an earlier sweep. Partial output of a killed sweep is removed.
     ///
     /// # Errors
-    /// If something else is there, if another sweep writes there, or if it cannot be written.
+    /// If `path` holds anything else, if another sweep writes there, or if it cannot be written.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         check(path)?;
         let store = RunStore::open(path)?;
         if !store.path().join(SUMMARY).exists() {
             store.file(SUMMARY, format!("{{\"schema\": \"{SCHEMA}\", \"partial\": true}}\n").as_bytes())?;
         }
-        // Of a sweep that was killed.
+        // Progress file of a sweep that was killed.
         Progress::remove(store.path()).map_err(io_error(store.path(), "remove"))?;
         Ok(Dataset { store })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.store.path()
     }
 
-    /// The record of a finished run with every file that `plan` keeps; `None` if it has to run.
+    /// Returns the record of a finished run that has every file `plan` keeps. `None` if it has to run.
     pub fn record(&self, plan: &Plan, key: &str) -> Option<Record> {
         let folder = self.store.folder(key);
         let complete = plan.keep.files().iter().all(|name| folder.join(name).is_file());
@@ -68,10 +68,10 @@ impl Dataset {
         complete.then_some(record)
     }
 
-    /// Keeps the files of a finished run.
+    /// Stores the files of a finished run.
     ///
     /// # Errors
-    /// If they are of another run, or cannot be written.
+    /// If the files belong to another run, or cannot be written.
     pub fn put(&self, key: &str, files: &Files) -> Result<Record, SweepError> {
         let mark = files.iter().find(|(name, _)| name == MARK);
         let Some(record) = mark.and_then(|(_, text)| Record::parse(text, key)) else {
@@ -82,13 +82,13 @@ impl Dataset {
         Ok(record)
     }
 
-    /// Runs in the folder that are none of `plan`: what an earlier version of the sweep asked for.
+    /// Returns the runs in the folder that are not in `plan`. An earlier version of the sweep requested them.
     pub fn strangers(&self, plan: &Plan) -> Result<Vec<String>, SweepError> {
         let ours: BTreeSet<String> = plan.runs.iter().map(|run| format!("run={}", run.key)).collect();
         Ok(self.store.names()?.into_iter().filter(|name| !ours.contains(name)).collect())
     }
 
-    /// Removes them.
+    /// Removes the runs that are not in `plan`.
     pub fn prune(&self, plan: &Plan) -> Result<(), SweepError> {
         for name in self.strangers(plan)? {
             self.store.remove(&name)?;
@@ -96,7 +96,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes what is made of all runs: summary, tables and report.
+    /// Writes the files computed from all runs: summary, tables and report.
     pub fn write(&self, plan: &Plan, summary: &SweepSummary) -> Result<(), SweepError> {
         for (name, frame) in
             [("runs.parquet", summary.runs_frame(plan)), ("summary.parquet", summary.frame())]
@@ -113,7 +113,7 @@ impl Dataset {
         self.store.file(SUMMARY, &text)
     }
 
-    /// Writes what comes of a plan of a cluster beside the rest.
+    /// Writes the results of a cluster plan in addition.
     pub fn write_choices(&self, choices: &Choices) -> Result<(), SweepError> {
         let mut text = serde_json::to_vec_pretty(choices).expect("plain data with text keys serialises");
         text.push(b'\n');
@@ -122,7 +122,7 @@ impl Dataset {
     }
 }
 
-/// Whether `path` is free, empty, or the folder of a sweep with nothing of anybody else's in it.
+/// Checks that `path` is free or empty, or is the folder of a sweep without foreign files.
 fn check(path: &Path) -> Result<(), SweepError> {
     let occupied = |found: String| Err(SweepError::Occupied { path: path.to_owned(), found });
     match fs::symlink_metadata(path) {
@@ -137,7 +137,7 @@ fn check(path: &Path) -> Result<(), SweepError> {
     }
     let text = fs::read(path.join(SUMMARY)).unwrap_or_default();
     let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    // A sweep that was killed at once has left a lock and no more.
+    // A sweep that was killed early has left the lock and the folder of runs only.
     let begun = names.iter().all(|name| name == LOCK || name == RUNS);
     if summary["schema"] == SCHEMA || begun { Ok(()) } else { occupied(format!("it holds \"{}\"", names[0])) }
 }

@@ -1,54 +1,54 @@
-//! What can be wrong with sweeps.
+//! Errors of sweeps.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use pathweave_scenario::Diagnostics;
 
-/// Why a sweep cannot be planned or its results kept.
+/// Reason why a sweep cannot be planned or its results stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The sweep file is wrong.
+    /// The sweep file is invalid.
     #[error("{0}")]
     File(#[from] Diagnostics),
-    /// Its scenario is wrong with the settings of a cell.
+    /// The scenario is invalid with the settings of a cell.
     #[error("{label}: {findings}")]
     Scenario {
-        /// The cell.
+        /// Label of the cell.
         label: String,
-        /// What is wrong.
+        /// Mistakes found in the scenario.
         findings: Diagnostics,
     },
-    /// The folder holds something that is not ours to add to.
+    /// The output folder holds something that a sweep did not write.
     #[error("{}: exists and is not the folder of a sweep ({found}); choose another name or remove it", path.display())]
     Occupied {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// What is there.
+        /// Description of the foreign content.
         found: String,
     },
-    /// Another process is writing there.
+    /// Another process writes to the output folder.
     #[error("{}: another sweep is writing here", path.display())]
     Busy {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// A file or folder could not be read or written.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
-        /// What was accessed.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What for.
+        /// Operation that failed.
         action: &'static str,
-        /// Why not.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A table could not be made.
+    /// A table could not be encoded.
     #[error("cannot make the table \"{name}\": {why}")]
     Table {
-        /// Which.
+        /// Name of the table.
         name: String,
-        /// Why not.
+        /// Description of the failure.
         why: String,
     },
 }

@@ -1,6 +1,6 @@
-//! Sweeps as data: a file says which fields of a scenario take which values. This crate plans the runs, knows which of
-//! them are done, keeps what they leave, and writes the dataset with its summary and report; whoever uses it executes
-//! the runs, on threads, processes or other machines.
+//! Sweeps as data: a file lists the fields of a scenario and their values. This crate plans the runs, finds the
+//! finished ones, stores their results, and writes the dataset with its summary and report. The caller executes the
+//! runs, on threads, processes or other machines.
 
 mod best;
 mod cells;
@@ -34,5 +34,5 @@ pub use store::{LOCK, RUNS, RunStore};
 pub use summary::{CellSummary, Figures, Outcome, SweepSummary};
 pub use table::table;
 
-/// Version of the engine that runs are made with. Runs of another one are not taken for finished.
+/// Version of the engine that makes the runs. Runs of another version do not count as finished.
 pub const ENGINE: &str = env!("CARGO_PKG_VERSION");

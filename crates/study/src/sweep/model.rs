@@ -1,4 +1,4 @@
-//! The layout of a sweep file.
+//! Schema of a sweep file.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-/// A sweep: a scenario, and the values its fields take. Where there are several of `list`, `grid` and
-/// `latin-hypercube`, every combination of them is a cell. Each cell runs once a seed.
+/// A sweep: a scenario and the values that its fields take. If several of `list`, `grid` and `latin-hypercube` are
+/// given, every combination of their entries is a cell. Each cell runs once per seed.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SweepFile {
     /// Name of the sweep. Default: the file's name without ".toml".
     pub name: Option<String>,
-    /// The scenario: path of a file, relative to this one, or a table laid out as a scenario file is.
+    /// The scenario: the path of a file, relative to this one, or a table in the format of a scenario file.
     #[schemars(with = "serde_json::Value")]
     pub scenario: Value,
-    /// Fields set in every cell, by the names `--set` takes.
+    /// Fields set in every cell, by the names that `--set` takes.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub set: BTreeMap<String, Value>,
-    /// Seeds of each cell: how many, counted from 1, or a list. Default 1.
+    /// Seeds of each cell: a number, which is counted from 1, or a list. Default: 1.
     #[serde(default)]
     pub seeds: Seeds,
-    /// Fields and all values each takes.
+    /// Fields, each with all the values it takes.
     #[serde(default)]
     pub grid: Vec<GridAxis>,
-    /// Cells by name.
+    /// Cells with a name.
     #[serde(default)]
     pub list: Vec<NamedCell>,
     /// Random points that cover ranges evenly.
     pub latin_hypercube: Option<LatinHypercube>,
-    /// Tables kept of each run. Default: flows, jobs, links.
+    /// Tables stored for each run. Default: flows, jobs, links.
     #[serde(default = "default_tables")]
     pub tables: Vec<TableName>,
-    /// What the report opens with.
+    /// Initial view of the report.
     #[serde(default)]
     pub report: ReportConfig,
 }
@@ -44,9 +44,9 @@ pub struct SweepFile {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Seeds {
-    /// So many, counted from 1.
+    /// Number of seeds, counted from 1.
     Count(u64),
-    /// These.
+    /// List of seeds.
     List(Vec<u64>),
 }
 
@@ -56,13 +56,13 @@ impl Default for Seeds {
     }
 }
 
-/// A field and the values it takes.
+/// A field and the values that it takes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GridAxis {
-    /// The field, as `--set` names it: `scheme`, `workload[0].size`.
+    /// Name of the field, in the syntax of `--set`: `scheme`, `workload[0].size`.
     pub key: String,
-    /// Its values, laid out as in a scenario file.
+    /// Values of the field, in the format of a scenario file.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub values: Vec<Value>,
 }
@@ -71,51 +71,51 @@ pub struct GridAxis {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedCell {
-    /// Its name.
+    /// Name of the cell.
     pub name: String,
-    /// Fields and their values.
+    /// Fields with their values.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub set: BTreeMap<String, Value>,
 }
 
-/// A Latin hypercube: each range is cut into as many slices as there are samples, and each slice of each range is used
-/// exactly once (McKay, Beckman and Conover, 1979).
+/// A Latin hypercube: each range is divided into as many slices as there are samples, and each slice of each range is
+/// used exactly once (McKay, Beckman and Conover, 1979).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LatinHypercube {
-    /// Points.
+    /// Number of points.
     pub samples: u32,
-    /// Seed of the points; has nothing to do with the seeds of runs. Default 1.
+    /// Seed of the points, independent of the seeds of runs. Default: 1.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The ranges.
+    /// Fields with their ranges.
     pub axis: Vec<HypercubeAxis>,
 }
 
-/// A field and the range its values are drawn from.
+/// A field and the range from which its values are drawn.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HypercubeAxis {
-    /// The field, as `--set` names it.
+    /// Name of the field, in the syntax of `--set`.
     pub key: String,
-    /// The low end: a number, or a text with a unit. Whole numbers give whole values; a text gives values in its unit
-    /// with as many decimals as the ends are written with.
+    /// Lower end: a number, or a text with a unit. Integers give integer values. A text gives values in its unit,
+    /// with as many decimals as the ends have.
     #[schemars(with = "Option<serde_json::Value>")]
     pub from: Option<Value>,
-    /// The high end, in the unit of the low one.
+    /// Upper end, in the unit of the lower one.
     #[schemars(with = "Option<serde_json::Value>")]
     pub to: Option<Value>,
-    /// How the range is cut. Default linear.
+    /// Division of the range into slices. Default: linear.
     #[serde(default)]
     pub scale: Scale,
-    /// Instead of a range: values, each drawn equally often.
+    /// Values as an alternative to a range. Each is drawn equally often.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
     pub values: Vec<Value>,
 }
 
-/// How a range is cut into slices.
+/// Division of a range into slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -130,21 +130,21 @@ pub enum Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableName {
-    /// One row a flow.
+    /// One row per flow.
     Flows,
-    /// One row a job.
+    /// One row per job.
     Jobs,
-    /// What each host did, one row a computation, part in a collective, or run of messages.
+    /// Activity of each host, one row per computation, part in a collective, or run of messages.
     Activities,
-    /// One row a collective.
+    /// One row per collective.
     Collectives,
-    /// What ranks did for each layer.
+    /// Activity of ranks for each layer.
     Layers,
-    /// What each job waited for, step by step.
+    /// Critical path of each job: what it waited for, step by step.
     Critical,
-    /// Where the slowest flows spent their time.
+    /// Waiting times of the slowest flows.
     Waits,
-    /// One row a directed link.
+    /// One row per directed link.
     Links,
     /// Samples over time.
     Series,
@@ -153,7 +153,7 @@ pub enum TableName {
 }
 
 impl TableName {
-    /// Every table.
+    /// All tables.
     pub const ALL: [TableName; 10] = [
         TableName::Flows,
         TableName::Jobs,
@@ -182,33 +182,34 @@ impl TableName {
         }
     }
 
-    /// The file it is kept in.
+    /// Returns the name of the file that stores the table.
     pub fn file(self) -> &'static str {
         self.table().file()
     }
 }
 
-/// What the report opens with; all else can be chosen in it.
+/// Initial view of the report. Everything else can be selected in it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReportConfig {
-    /// Figure: a name of the summary's `metrics`. Default "slowdown_p99".
+    /// Figure: a name from the summary's `metrics`. Default: "slowdown_p99".
     pub metric: String,
-    /// Axis whose values are compared: which is best where? Default: "scheme" where that is an axis, else the first.
+    /// Axis whose values are compared, to find the best one. Default: "scheme" if it is an axis, otherwise the first
+    /// axis.
     pub compare: Option<String>,
-    /// What is kept of each run, for the report to link to. Default "figures".
+    /// Data stored for each run, to which the report links. Default: "figures".
     pub runs: Kept,
 }
 
-/// What is kept of each run.
+/// Data stored for each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
-    /// Its figures, its scenario and the tables named by `tables`. `pathweave view` makes its report on request, by
-    /// running it again.
+    /// Figures and scenario, and the tables that `tables` lists. `pathweave view` creates a run's report on request,
+    /// by repeating the run.
     #[default]
     Figures,
-    /// All that `pathweave run` writes, its report among it.
+    /// Everything that `pathweave run` writes, including its report.
     Kept,
 }
 

@@ -1,4 +1,4 @@
-//! What has to run for a sweep: every cell with every seed, equal runs once.
+//! Plan of the runs of a sweep: every cell with every seed, with equal runs merged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,41 +12,42 @@ use crate::sweep::error::SweepError;
 use crate::sweep::model::{Kept, SweepFile};
 use crate::sweep::record::{Keep, key_of};
 
-/// A run.
+/// Run of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What its outcome depends on, as a digest: scenario, contents of files it names, seed, engine. 32 hexadecimal digits.
+    /// Digest of everything that the outcome depends on: scenario, contents of referenced files, seed, engine. 32
+    /// hexadecimal digits.
     pub key: String,
-    /// The first cell that wants it.
+    /// Index of the first cell that uses the run.
     pub cell: usize,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// For people: cell and seed.
+    /// Description for people: cell and seed.
     pub label: String,
-    /// The scenario with every default filled in and files by absolute paths, as TOML.
+    /// Scenario as TOML, with all defaults filled in and absolute file paths.
     pub scenario: String,
 }
 
-/// All of a sweep.
+/// Plan of a sweep.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Name of the sweep.
     pub name: String,
-    /// What is varied.
+    /// Axes of the sweep.
     pub axes: Vec<Axis>,
     /// Seeds of each cell.
     pub seeds: Vec<u64>,
     /// Every combination of values.
     pub cells: Vec<Cell>,
-    /// For each cell its runs, one a seed, or why it has none: its settings do not go together.
+    /// Indices of each cell's runs, one per seed, or the reason why it has none: its settings are incompatible.
     pub runs_of: Vec<Result<Vec<usize>, String>>,
-    /// What has to run.
+    /// Runs to execute.
     pub runs: Vec<Run>,
-    /// What is kept of each run.
+    /// Data stored for each run.
     pub keep: Keep,
-    /// The figure that the report opens with.
+    /// Figure of the report's initial view.
     pub metric: String,
-    /// The axis whose values are compared, by number.
+    /// Index of the axis whose values are compared.
     pub compare: usize,
 }
 
@@ -54,14 +55,14 @@ impl Plan {
     /// Reads a sweep file and checks every cell of it.
     ///
     /// # Errors
-    /// If the file is wrong, or if a value of an axis is wrong whatever the other axes are. A combination of values that
-    /// do not go together is no error: that cell fails, the others can run.
+    /// If the file is invalid, or if a value of an axis is invalid with all values of the other axes. An incompatible
+    /// combination of values is not an error: that cell fails, and the others can run.
     pub fn read(path: &Path) -> Result<Self, SweepError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         Self::read_document(&Document::read(path)?, &name.unwrap_or_default())
     }
 
-    /// The same for a text, called `source_name` in errors. Its file names are relative to `base_dir`.
+    /// Parses a sweep from a text. Errors call it `source_name`. Its file names are relative to `base_dir`.
     pub fn parse(text: &str, source_name: &str, base_dir: &Path) -> Result<Self, SweepError> {
         Self::read_document(
             &Document::parse(text, source_name, base_dir)?,
@@ -73,7 +74,7 @@ impl Plan {
         Self::of_file(&document.to()?, document, name)
     }
 
-    /// Of a sweep that `document` has or stands for: mistakes are told with their places there.
+    /// Plans a sweep that `document` contains, or from which it is derived. Errors carry their place in `document`.
     pub(crate) fn of_file(file: &SweepFile, document: &Document, name: &str) -> Result<Self, SweepError> {
         let (axes, cells) = cells::cells(file, document)?;
         let seeds = cells::seeds(file);
@@ -125,13 +126,13 @@ impl Plan {
         self.check_values(refused)
     }
 
-    /// A value with which no cell can run is a mistake, and better told before the others run than after.
+    /// Returns an error for a value with which no cell can run. The error is reported before any run starts.
     fn check_values(&self, mut refused: Vec<Option<Diagnostics>>) -> Result<(), SweepError> {
         for (a, axis) in self.axes.iter().enumerate() {
             for v in 0..axis.values.len() {
                 let of: Vec<usize> =
                     (0..self.cells.len()).filter(|&cell| self.cells[cell].at[a] == v).collect();
-                // A sample is one point among many: that it does not go together with itself is no mistake.
+                // A sample is one point among many, so that its failure is not a mistake in the file.
                 let hopeless = of.iter().all(|&cell| refused[cell].is_some());
                 if hopeless && axis.kind != cells::AxisKind::Sampled {
                     return Err(self.wrong(of[0], &mut refused));
@@ -150,7 +151,7 @@ impl Plan {
     }
 }
 
-/// The scenario with `set`.
+/// Loads the scenario with `settings`.
 fn scenario(file: &SweepFile, document: &Document, settings: &[Setting]) -> Result<Loaded, Diagnostics> {
     let changes = Changes { settings: settings.to_vec(), ..Changes::default() };
     let field = FieldPath::root().key("scenario");
@@ -167,7 +168,7 @@ fn scenario(file: &SweepFile, document: &Document, settings: &[Setting]) -> Resu
     }
 }
 
-/// The name of the report's figure, which must be one.
+/// Returns the name of the report's figure, and an error if there is no such figure.
 fn metric(file: &SweepFile, document: &Document) -> Result<String, Diagnostics> {
     let known = known_figures();
     if known.contains(&file.report.metric) {
@@ -186,7 +187,7 @@ fn known_figures() -> Vec<String> {
     figures(&nothing).into_iter().map(|figure| figure.name).collect()
 }
 
-/// The number of the axis whose values are compared.
+/// Returns the index of the axis whose values are compared.
 fn compare(file: &SweepFile, axes: &[Axis], document: &Document) -> Result<usize, Diagnostics> {
     let find = |key: &str| axes.iter().position(|axis| axis.key == key);
     let Some(key) = &file.report.compare else { return Ok(find("scheme").unwrap_or(0)) };
@@ -254,7 +255,7 @@ mod tests {
         assert!(why.contains("cannot read no.toml") && why.contains("--> s.toml:1:12"), "{why}");
     }
 
-    /// The mistake is in the sweep file, so it is not reported as one of the command line.
+    /// The mistake is in the sweep file, so the error must not name the command line.
     #[test]
     fn wrong_keys_and_values_are_shown_where_the_sweep_has_them() {
         let wrong = |rest: &str, place: &str, what: &str| {

@@ -5,27 +5,28 @@ use toml::Value;
 
 use crate::sweep::model::{HypercubeAxis, LatinHypercube, Scale};
 
-/// What a dimension draws its values from.
+/// Domain from which a dimension draws its values.
 #[derive(Clone, Debug, PartialEq)]
 enum Domain {
     Values(Vec<Value>),
     Range { from: f64, to: f64, scale: Scale, form: Form },
 }
 
-/// How values of a range are written.
+/// Format of the values of a range.
 #[derive(Clone, Debug, PartialEq)]
 enum Form {
     Whole,
-    /// Six significant digits.
+    /// Real number with six significant digits.
     Real,
-    /// A text of a number with so many decimals and a unit.
+    /// Text of a number with this many decimals and a unit.
     Text {
         decimals: usize,
         unit: String,
     },
 }
 
-/// The points: for each sample the value of each axis. An error says which axis is wrong, in which field, and why.
+/// Returns the points: for each sample the value of each axis. An error has the index of the axis, the field, and the
+/// reason.
 pub(crate) fn points(cube: &LatinHypercube) -> Result<Vec<Vec<Value>>, (usize, &'static str, String)> {
     let n = cube.samples;
     let mut columns = Vec::new();
@@ -84,7 +85,7 @@ fn end(value: &Value) -> Result<(f64, Form), String> {
 }
 
 impl Domain {
-    /// The value at `u`, 0 to 1.
+    /// Returns the value at `u`, from 0 to 1.
     fn at(&self, u: f64) -> Value {
         let (from, to, scale, form) = match self {
             Domain::Values(values) => {
@@ -97,7 +98,8 @@ impl Domain {
             Form::Whole => 1.0,
             Form::Text { decimals, .. } => libm::pow(10.0, -(*decimals as f64)),
         };
-        // Half a step more at both ends: after rounding the ends are as likely as what is between them.
+        // The range is extended by half a step at both ends. After rounding, the ends are as likely as the values
+        // between them.
         let (mut low, high) = (from - step / 2.0, to + step / 2.0);
         let value = match scale {
             Scale::Linear => low + u * (high - low),
@@ -185,7 +187,7 @@ mod tests {
                 let mut slices: Vec<u32> = points(&cube)
                     .unwrap()
                     .iter()
-                    // Rounding to six digits may put a point on the border of its slice.
+                    // Rounding to six digits may move a point to the border of its slice.
                     .map(|p| ((p[d].as_float().unwrap() - f64::from(d as u32) * 2.0) * f64::from(samples)) as u32)
                     .collect();
                 slices.sort_unstable();

@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! Stored data of a run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,24 +13,25 @@ use crate::sweep::ENGINE;
 use crate::sweep::error::SweepError;
 use crate::sweep::model::TableName;
 
-/// Marks a `run.json` as ours.
+/// Format identifier of `run.json`.
 const SCHEMA: &str = "pathweave.sweep-run";
-/// Rises when a field is renamed, removed or changes meaning. Part of every key, so that older runs run again.
+/// Version of the format, part of every key. Increase it if a field is renamed, removed or changes meaning; older
+/// runs then run again.
 const SCHEMA_VERSION: u32 = 1;
-/// The file that says a run is finished.
+/// File whose presence marks a run as finished.
 pub(crate) const MARK: &str = "run.json";
-/// The scenario of a run, complete.
+/// File with the complete scenario of a run.
 const SCENARIO: &str = "scenario.toml";
 
-/// Files of a run by name.
+/// Contents of the files of a run, by name.
 pub type Files = Vec<(String, Vec<u8>)>;
 
-/// A finished run: `run.json`.
+/// Finished run, the content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
     schema_version: u32,
-    /// What its outcome depends on; see [`Run::key`](crate::sweep::Run::key).
+    /// Digest of everything that the outcome depends on; see [`Run::key`](crate::sweep::Run::key).
     pub key: String,
     /// Version of the engine.
     pub engine: String,
@@ -38,15 +39,15 @@ pub struct Record {
     pub seed: u64,
     /// Digest of the event trace, 16 hexadecimal digits.
     pub digest: String,
-    /// Why the run ended.
+    /// Reason why the run ended.
     pub ended: String,
-    /// More on why; may be empty.
+    /// Detail of that reason. May be empty.
     pub ended_detail: String,
-    /// Flows the run was about.
+    /// Number of foreground flows.
     pub flows: u64,
-    /// Those of them that did not finish.
+    /// Number of foreground flows that did not finish.
     pub open_flows: u64,
-    /// CPU time of the run, seconds.
+    /// CPU time of the run in seconds.
     pub cpu_s: f64,
     /// Every figure of the run that has a value.
     pub metrics: BTreeMap<String, f64>,
@@ -72,7 +73,7 @@ impl Record {
         }
     }
 
-    /// From the text of a `run.json`. `None` if it is not one, or not whole, or of another run.
+    /// Parses a `run.json`. Returns `None` if it is invalid, incomplete, or of another run.
     pub(crate) fn parse(text: &[u8], key: &str) -> Option<Self> {
         let record: Record = serde_json::from_slice(text).ok()?;
         let ours = record.schema == SCHEMA && record.schema_version == SCHEMA_VERSION && record.key == key;
@@ -80,17 +81,17 @@ impl Record {
     }
 }
 
-/// What is kept of a run beside its figures.
+/// Data stored for a run in addition to its figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Its scenario and these tables.
+    /// The scenario and these tables.
     Tables(Vec<TableName>),
-    /// All that `pathweave run` writes, its report among it.
+    /// Everything that `pathweave run` writes, including its report.
     Whole,
 }
 
 impl Keep {
-    /// Names of the files.
+    /// Returns the names of the files.
     pub fn files(&self) -> Vec<&'static str> {
         match self {
             Keep::Tables(tables) => tables.iter().map(|table| table.file()).chain([SCENARIO]).collect(),
@@ -99,7 +100,7 @@ impl Keep {
     }
 }
 
-/// The files of a finished run: the mark with its figures, and what `keep` names.
+/// Returns the files of a finished run: the record with its figures, and the files that `keep` selects.
 ///
 /// # Errors
 /// If a table cannot be encoded.
@@ -122,32 +123,32 @@ pub fn pack(key: &str, run: &RunResult, summary: &Summary, keep: &Keep) -> Resul
     Ok(files)
 }
 
-/// The record of the run that is kept in `folder`, a folder of a sweep's runs, and its scenario. `None` if it is no such
-/// folder.
+/// Returns the record and the scenario of the run stored in `folder`, a folder of a sweep's runs. Returns `None` if
+/// it is not such a folder.
 pub fn kept_run(folder: &Path) -> Option<(Record, String)> {
     let key = folder.file_name()?.to_str()?.strip_prefix("run=")?;
     let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
     Some((record, fs::read_to_string(folder.join(SCENARIO)).ok()?))
 }
 
-/// The digest of what decides a run: its scenario, and the engine.
+/// Returns the digest of everything that decides a run: its scenario and the engine.
 pub(crate) fn key_of(identity: &str) -> String {
     run_key("sweep", SCHEMA_VERSION, identity)
 }
 
-/// The key under which `kind`, in its layout `version`, keeps a run: a digest of what decides the run, and of the engine.
-/// `identity` is [`Loaded::identity`].
+/// Returns the key under which `kind` stores a run in version `version` of its format. The key is a digest of the
+/// engine and of `identity`, which is [`Loaded::identity`].
 pub fn run_key(kind: &str, version: u32, identity: &str) -> String {
     digest(&format!("pathweave {kind} {version}\nengine {ENGINE}\n{identity}"))
 }
 
-/// The key of a resolved scenario. Elsewhere than where the sweep was planned it differs if the engine is another one,
-/// or a file that the scenario names has other contents there.
+/// Returns the key of a resolved scenario. On another machine it differs if the engine differs, or if a file that the
+/// scenario references has other contents there.
 pub fn task_key(scenario: &str) -> Result<String, Diagnostics> {
     Ok(key_of(&Loaded::parse(scenario, "scenario.toml", "", &Changes::default())?.identity()?))
 }
 
-/// The first half of SHA-256, as 32 hexadecimal digits.
+/// Returns the first half of a SHA-256 digest, as 32 hexadecimal digits.
 pub(crate) fn digest(text: &str) -> String {
     Sha256::digest(text)[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }

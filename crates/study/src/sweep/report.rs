@@ -1,4 +1,4 @@
-//! The report: heat map of two axes, lines with error bands, and who is best where, in one file.
+//! Report of a sweep in one file: heat map of two axes, lines with error bands, and the best value in each setting.
 
 use pathweave_results::{escape, fill_page, scheme_colours, script_json};
 use serde::Serialize;
@@ -10,23 +10,23 @@ use crate::sweep::record::Keep;
 use crate::sweep::summary::SweepSummary;
 use crate::sweep::table::winners;
 
-/// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
+/// Viewer, built from `web/`. Built pages are part of the source, so that building the program does not need Node.
 const VIEWER: &str = include_str!("../../viewer/sweep.html");
-/// Failures shown.
+/// Largest number of failures shown.
 const SHOWN: usize = 20;
 
-/// What the report opens with.
+/// Initial view of the report.
 #[derive(Serialize)]
 struct Opening<'a> {
     metric: &'a str,
     compare: usize,
-    /// Whether reports of runs lie beside this page.
+    /// Data stored for each run: with `Kept::Kept`, the runs have reports beside the page.
     runs: Kept,
-    /// For each axis the number of the colour of each of its values.
+    /// Index of the colour of each value, for each axis.
     colours: Vec<Vec<usize>>,
 }
 
-/// Schemes have their own colours, on whatever axis; other values have colours in their order.
+/// Returns the colours. Schemes have fixed colours on any axis; other values have colours in their order.
 fn colours(summary: &SweepSummary) -> Vec<Vec<usize>> {
     let of = |axis: &Axis| {
         let names: Vec<&str> = axis.values.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! A folder of finished runs: each is a folder of its own, which appears whole or not at all. Sweeps and papers keep their
-//! runs in one, so that nothing that is finished is lost when a process is killed.
+//! Folder of finished runs. Each run is a folder of its own that is created atomically. Sweeps and papers store their
+//! runs in it, so that a killed process loses no finished run.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -8,22 +8,23 @@ use std::path::{Path, PathBuf};
 use crate::sweep::error::{SweepError, io_error};
 use crate::sweep::record::Files;
 
-/// The folder of runs; within it each is `run=KEY`, as partitioned datasets are laid out.
+/// Folder of runs. Each run is a folder `run=KEY` in it, as in partitioned datasets.
 pub const RUNS: &str = "runs";
-/// The file that whoever writes holds locked.
+/// File that the writing process holds locked.
 pub const LOCK: &str = ".lock";
 
-/// The finished runs below a folder, ours alone while this lives.
+/// Finished runs below a folder. This process holds the folder's lock while the value lives.
 #[derive(Debug)]
 pub struct RunStore {
     path: PathBuf,
     runs: PathBuf,
-    /// Held, not read: the system lets go of it even if we are killed.
+    /// Lock file. It is held open and never read; the system releases the lock even if the process is killed.
     _lock: File,
 }
 
 impl RunStore {
-    /// The runs below `path`, which is made if it does not exist. What a killed process left unfinished is removed.
+    /// Opens the runs below `path`, which is created if it does not exist. Partial output of a killed process is
+    /// removed.
     ///
     /// # Errors
     /// If another process writes there, or if the folder cannot be written.
@@ -35,7 +36,7 @@ impl RunStore {
         let held = File::create(&lock).map_err(io_error(&lock, "write"))?;
         match held.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(SweepError::Busy { path }),
-            // Some network file systems cannot lock; runs appear whole there, too.
+            // Some network file systems cannot lock. Runs are created atomically there as well.
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
         let store = RunStore { path, runs, _lock: held };
@@ -47,20 +48,20 @@ impl RunStore {
         Ok(store)
     }
 
-    /// The folder that was opened, absolute.
+    /// Returns the absolute path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the files of a run are, or would be.
+    /// Returns the folder of a run, which need not exist.
     pub fn folder(&self, key: &str) -> PathBuf {
         self.runs.join(format!("run={key}"))
     }
 
-    /// Keeps the files of a finished run, in place of what is kept of it.
+    /// Stores the files of a finished run, and replaces those already stored.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the files cannot be written.
     pub fn put(&self, key: &str, files: &Files) -> Result<(), SweepError> {
         let folder = self.folder(key);
         let partial = self.runs.join(format!(".run={key}"));
@@ -75,21 +76,21 @@ impl RunStore {
         fs::rename(&partial, &folder).map_err(io_error(&folder, "put the run in place"))
     }
 
-    /// Removes one by the name of its folder.
+    /// Removes a run by the name of its folder.
     pub(crate) fn remove(&self, name: &str) -> Result<(), SweepError> {
         let path = self.runs.join(name);
         fs::remove_dir_all(&path).map_err(io_error(&path, "remove"))
     }
 
-    /// Names in the folder of runs, sorted.
+    /// Returns the names in the folder of runs, sorted.
     pub(crate) fn names(&self) -> Result<Vec<String>, SweepError> {
         names(&self.runs).map_err(io_error(&self.runs, "read the folder"))
     }
 
-    /// A file beside the folder of runs that appears whole or not at all.
+    /// Writes a file beside the folder of runs atomically.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn file(&self, name: &str, content: &[u8]) -> Result<(), SweepError> {
         let partial = self.runs.join(format!(".{name}"));
         let path = self.path.join(name);
@@ -105,7 +106,7 @@ fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

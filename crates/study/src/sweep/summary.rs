@@ -1,4 +1,4 @@
-//! What came out: for each cell the mean of every figure over seeds, with its confidence interval.
+//! Summary of a sweep: for each cell the mean of every figure over seeds, with its confidence interval.
 
 use std::collections::BTreeMap;
 
@@ -11,98 +11,98 @@ use crate::sweep::cells::{Axis, AxisKind};
 use crate::sweep::plan::Plan;
 use crate::sweep::record::{Record, digest};
 
-/// Marks a `summary.json` as that of a sweep.
+/// Format identifier of a sweep's `summary.json`.
 pub(crate) const SCHEMA: &str = "pathweave.sweep";
 const SCHEMA_VERSION: u32 = 1;
 
-/// How a run went.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It ended, whatever became of its flows.
+    /// The run ended, with or without unfinished flows.
     Finished(Record),
-    /// It could not run to an end; why, for people.
+    /// The run failed, for this reason.
     Failed(String),
 }
 
-/// The figures of a sweep: `summary.json`.
+/// Figures of a sweep, the content of `summary.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct SweepSummary {
-    /// "pathweave.sweep".
+    /// Format identifier, "pathweave.sweep".
     pub schema: &'static str,
-    /// Rises when a field is renamed, removed or changes meaning.
+    /// Version of the format. It rises when a field is renamed, removed or changes meaning.
     pub schema_version: u32,
     /// Name of the sweep.
     pub name: String,
     /// Version of the engine.
     pub engine: &'static str,
-    /// Digest of the dataset: of every run's key and digest, in order of the keys. It does not depend on the order in
-    /// which runs were made, nor on where.
+    /// Digest of the dataset: of every run's key and digest, sorted by key. It does not depend on the order or the
+    /// place in which runs were made.
     pub digest: String,
-    /// Runs are missing: it was interrupted.
+    /// True if runs are missing because the sweep was interrupted.
     pub partial: bool,
-    /// Runs in all, equal ones counted once.
+    /// Number of all runs. Equal ones count once.
     pub runs: usize,
-    /// Runs that ended.
+    /// Number of runs that ended.
     pub finished_runs: usize,
-    /// Runs that could not run to an end.
+    /// Number of runs that failed.
     pub failed_runs: usize,
-    /// Runs that ended with flows that did not finish.
+    /// Number of runs that ended with unfinished flows.
     pub open_runs: usize,
     /// Seeds of each cell.
     pub seeds: Vec<u64>,
-    /// What is varied.
+    /// Axes of the sweep.
     pub axes: Vec<Axis>,
-    /// Figures of cells: name, label, and how they are shown.
+    /// Figures of cells: name, label, and quantity.
     pub metrics: Vec<Metric>,
-    /// The cells, in order of the file.
+    /// Cells in the order of the file.
     pub cells: Vec<CellSummary>,
-    /// Which value of the compared axis is best, for each figure and each setting of the other axes.
+    /// Best value of the compared axis, for each figure and each setting of the other axes.
     pub best: Vec<Best>,
     #[serde(skip)]
     outcomes: BTreeMap<usize, Outcome>,
 }
 
-/// What a figure is.
+/// Description of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// Its name in `metrics` of cells.
+    /// Key of the figure in `metrics` of cells.
     pub name: String,
-    /// For people.
+    /// Label for people.
     pub label: &'static str,
-    /// How it is shown.
+    /// Quantity in which it is shown.
     pub quantity: Quantity,
-    /// Which of two is better.
+    /// Direction in which the figure is better.
     pub better: Better,
 }
 
-/// A cell.
+/// Summary of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellSummary {
-    /// For people.
+    /// Description for people.
     pub label: String,
-    /// For each axis the number of its value.
+    /// Index of the value on each axis.
     pub at: Vec<usize>,
-    /// Keys of its runs, by seed.
+    /// Keys of the cell's runs, by seed.
     pub runs: Vec<String>,
-    /// Seeds whose runs ended; the others failed or have not been made.
+    /// Seeds whose runs ended. The other runs failed or have not been made.
     pub finished_seeds: Vec<u64>,
-    /// Flows that did not finish, over all seeds.
+    /// Number of unfinished flows over all seeds.
     pub open_flows: u64,
-    /// Why seeds, or the cell, failed.
+    /// Reasons why seeds, or the whole cell, failed.
     pub failed: Vec<String>,
-    /// Figures by name. Those that no seed has are left out.
+    /// Figures by name, without those for which no seed has a value.
     pub metrics: BTreeMap<String, Figures>,
 }
 
-/// A figure over the seeds of a cell.
+/// Statistics of a figure over the seeds of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// Mean and half width of its 95 % confidence interval.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// The smallest.
+    /// Smallest value.
     pub min: f64,
-    /// The largest.
+    /// Largest value.
     pub max: f64,
 }
 
@@ -115,7 +115,7 @@ impl Figures {
 }
 
 impl SweepSummary {
-    /// Of what has become of the runs of `plan`, by number. Runs that are not there have not been made.
+    /// Builds the summary of `plan` from the outcomes, by index of the run. A missing run has not been made.
     pub fn from_outcomes(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
         let metrics: Vec<Metric> =
             figures(&Summary::from_run(&Default::default())).into_iter().map(metric).collect();
@@ -150,12 +150,12 @@ impl SweepSummary {
         }
     }
 
-    /// Something did not go as it should: a cell failed, or flows did not finish.
+    /// Returns true if a run or cell failed, or flows did not finish.
     pub fn has_trouble(&self) -> bool {
         self.failed_runs > 0 || self.open_runs > 0 || self.cells.iter().any(|cell| !cell.failed.is_empty())
     }
 
-    /// A row a run and cell: settings, seed, digest and figures.
+    /// Returns a table with one row per run and cell: settings, seed, digest and figures.
     pub(crate) fn runs_frame(&self, plan: &Plan) -> Frame {
         let mut rows = Vec::new();
         for (cell, runs) in plan.runs_of.iter().enumerate() {
@@ -191,7 +191,7 @@ impl SweepSummary {
         frame
     }
 
-    /// A row a cell and figure.
+    /// Returns a table with one row per cell and figure.
     pub(crate) fn frame(&self) -> Frame {
         let mut rows = Vec::new();
         for (number, cell) in self.cells.iter().enumerate() {
@@ -214,7 +214,7 @@ impl SweepSummary {
         frame
     }
 
-    /// A column an axis: the cell's value as text. Numbers without a unit stay numbers.
+    /// Adds a column per axis with the cell's value as text. Numbers without a unit stay numbers.
     fn add_settings(&self, frame: &mut Frame, cells: &[usize]) {
         for (a, axis) in self.axes.iter().enumerate() {
             let at = |&cell: &usize| self.cells[cell].at[a];

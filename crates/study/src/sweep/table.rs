@@ -1,4 +1,4 @@
-//! The summary for a terminal.
+//! Summary as a table for the terminal.
 
 use comfy_table::{CellAlignment, Table, presets};
 use pathweave_results::Quantity;
@@ -6,12 +6,12 @@ use pathweave_results::Quantity;
 use crate::sweep::plan::Plan;
 use crate::sweep::summary::{CellSummary, Metric, SweepSummary};
 
-/// Rows and failures shown at most; `summary.json` has all of them.
+/// Largest number of rows and failures shown. `summary.json` has all of them.
 const SHOWN: usize = 60;
-/// Figures beside the one of the report.
+/// Figures shown beside that of the report.
 const USUAL: [&str; 4] = ["fct_mean_ns", "fct_p99_ns", "slowdown_p99", "goodput_aggregate_bps"];
 
-/// The cells with their main figures, who is best how often, and what failed.
+/// Returns the cells with their main figures, the count of best values, and the failures.
 pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     let mut names = vec![plan.metric.as_str()];
     names.extend(USUAL.iter().filter(|name| **name != plan.metric));
@@ -41,11 +41,11 @@ pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     }
 }
 
-/// "192.1 us +- 3.2 us".
+/// Formats a figure, for instance "192.1 us +- 3.2 us".
 fn figure(cell: &CellSummary, metric: &Metric) -> String {
     let Some(figures) = cell.metrics.get(&metric.name) else { return "-".to_owned() };
     let show = |value: f64| match metric.quantity {
-        // A mean of counts need not be whole.
+        // The mean of a count need not be an integer.
         Quantity::Count => Quantity::Plain.show(value),
         quantity => quantity.show(value),
     };
@@ -55,7 +55,8 @@ fn figure(cell: &CellSummary, metric: &Metric) -> String {
     }
 }
 
-/// How often each value of the compared axis is best by the figure of the report; nothing where there is no best.
+/// Returns how often each value of the compared axis is best by the report's figure. `None` if there is no best
+/// value.
 pub(crate) fn winners(plan: &Plan, summary: &SweepSummary) -> Option<String> {
     let of_metric: Vec<_> = summary.best.iter().filter(|best| best.metric == plan.metric).collect();
     let axis = &summary.axes[plan.compare];

@@ -1,4 +1,4 @@
-//! Where cases are found: in the program, or in a folder.
+//! Collection of cases, embedded in the program or read from a folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,45 +14,45 @@ use crate::validate::model::{CaseFile, Peer, Stat};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/validation");
 
-/// Longest file of the catalogue, bytes.
+/// Largest accepted file of the catalogue, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 const PEERS: &str = "peers.toml";
 const CASES: &str = "cases";
-/// What cases are beside that compare flows with packets; by it they are asked for.
+/// Reference of cases that compare flow fidelity with packet fidelity. It also selects them by name.
 pub const PACKETS: &str = "packets";
-/// What cases are beside that compare several NIC ports with one.
+/// Reference of cases that compare several NIC ports with one.
 pub const ONE_PORT: &str = "one port";
 const SCENARIOS: &str = "scenarios";
 
-/// The cases there are.
+/// Collection of cases.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     peers: BTreeMap<String, Peer>,
     cases: Vec<Case>,
 }
 
-/// A case with the text of its scenario.
+/// Case with the text of its scenario.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Name of its file.
+    /// Name of the case's file.
     pub name: String,
-    /// What the file says.
+    /// Content of the file.
     pub file: CaseFile,
-    /// The text of its scenario.
+    /// Text of the scenario.
     text: String,
-    /// The file that has it, for errors.
+    /// File of the scenario, for error messages.
     source: String,
-    /// Folder to which files of the scenario are relative.
+    /// Folder to which file names in the scenario are relative.
     base_dir: PathBuf,
 }
 
 impl Catalogue {
-    /// The cases that are part of the program. Some can be run only once the files that their scenarios name are somewhere
-    /// ([`Catalogue::lay_out`]).
+    /// Returns the cases that are embedded in the program. Some can run only after [`Catalogue::lay_out`] has written
+    /// the files to which their scenarios refer.
     ///
     /// # Errors
-    /// If they contradict themselves, which a test excludes.
+    /// If the cases are inconsistent, which a test excludes.
     pub fn embedded() -> Result<Self, ValidateError> {
         let mut files = BTreeMap::new();
         for folder in ["", CASES, SCENARIOS] {
@@ -66,7 +66,8 @@ impl Catalogue {
         Self::new("validation", &files, Path::new(""))
     }
 
-    /// Writes the files that scenarios of the program's own cases name into `folder`, which is made, and has the cases find them there.
+    /// Writes the files to which embedded scenarios refer to `folder`, which is created. The cases then use them
+    /// there.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -82,10 +83,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The cases of a folder: its `peers.toml`, `cases/*.toml` and `scenarios/*.toml`.
+    /// Reads the cases of a folder: its `peers.toml`, `cases/*.toml` and `scenarios/*.toml`.
     ///
     /// # Errors
-    /// If a file cannot be read or is wrong.
+    /// If a file cannot be read or is invalid.
     pub fn read(folder: &Path) -> Result<Self, ValidateError> {
         let mut files = BTreeMap::new();
         let mut add = |path: &Path, name: String| {
@@ -136,27 +137,28 @@ impl Catalogue {
                 base_dir: base_dir.to_owned(),
             });
         }
-        // Laws first: where they do not hold, the rest says little.
+        // Laws come first. If they do not hold, the other comparisons mean little.
         cases.sort_by_key(|case| {
             (case.peer().map(str::to_owned), case.file.packets.is_some(), case.name.clone())
         });
         Ok(Catalogue { peers, cases })
     }
 
-    /// The cases: laws first, then by peer, then by name.
+    /// Returns the cases: laws first, then by peer, then by name.
     pub fn cases(&self) -> &[Case] {
         &self.cases
     }
 
-    /// The peers by name.
+    /// Returns the peers by name.
     pub fn peers(&self) -> &BTreeMap<String, Peer> {
         &self.peers
     }
 
-    /// What is asked for by names of cases or of peers; all if nothing is named. With `quick` only what is part of it.
+    /// Returns the cases selected by names of cases or peers, or all cases without names. With `quick`, returns only
+    /// those that belong to `--quick`.
     ///
     /// # Errors
-    /// If a name is neither.
+    /// If a name is neither a case nor a peer.
     pub fn select(&self, names: &[String], quick: bool) -> Result<Vec<&Case>, ValidateError> {
         let known = || {
             self.cases
@@ -165,7 +167,7 @@ impl Catalogue {
                 .chain(self.peers.keys().map(String::as_str))
                 .chain([PACKETS])
         };
-        // `law-planes` stands for all cases that begin with it.
+        // `law-planes` selects all cases whose names begin with it.
         let begins =
             |case: &str, name: &str| case.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
         let is_known = |name: &str| known().any(|known| known == name || begins(known, name));
@@ -182,12 +184,12 @@ impl Catalogue {
 }
 
 impl Case {
-    /// The peer that is compared with; `None` if it is a law.
+    /// Returns the peer of the comparison, or `None` for other references.
     pub fn peer(&self) -> Option<&str> {
         self.file.theirs.as_ref().map(|theirs| theirs.peer.as_str())
     }
 
-    /// What it is compared with, for people.
+    /// Returns the name of the reference, for people.
     pub fn beside(&self) -> &str {
         match (&self.file.theirs, &self.file.law) {
             (Some(theirs), _) => &theirs.peer,
@@ -197,16 +199,16 @@ impl Case {
         }
     }
 
-    /// The scenario with one of the case's seeds: with the case's scheme, whose fields the case may set like others, and `more` on
-    /// top.
+    /// Loads the scenario with one of the case's seeds and the case's scheme. Fields are set in this order: scheme,
+    /// fields of the case, `more`.
     ///
     /// # Errors
-    /// If the scenario is wrong.
+    /// If the scenario is invalid.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
         self.load_under(self.schemes().first().unwrap_or(&self.file.scheme), seed, more)
     }
 
-    /// The schemes of a case that compares under several.
+    /// Returns the schemes of a case that compares under several. Empty for other cases.
     pub fn schemes(&self) -> &[String] {
         match (&self.file.packets, &self.file.one_port) {
             (Some(packets), _) => &packets.schemes,
@@ -215,7 +217,7 @@ impl Case {
         }
     }
 
-    /// The same with a scheme that the case does not name.
+    /// Loads the scenario with a scheme other than that of the case.
     pub(crate) fn load_under(&self, scheme: &str, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
         let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
         let set = [format!("scheme={scheme}")].into_iter().chain(fields).collect();
@@ -225,10 +227,11 @@ impl Case {
     }
 }
 
-/// Loads the scenario of each case, with `experiments` as each of these has it: what is wrong is known before anything runs.
+/// Loads the scenario of each case, and with `experiments` also of each experiment. Mistakes are found before
+/// anything runs.
 ///
 /// # Errors
-/// If a scenario is wrong.
+/// If a scenario is invalid.
 pub fn load_all(cases: &[&Case], experiments: bool) -> Result<(), ValidateError> {
     let nothing = Table::new();
     for case in cases {
@@ -244,7 +247,7 @@ fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Va
     toml::from_str(text).map_err(|why| in_file(file, why.to_string().trim_end()))
 }
 
-/// What types cannot say of a case.
+/// Checks rules that the types cannot express.
 fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> {
     let references = [
         ("theirs", file.theirs.is_some()),

@@ -1,32 +1,32 @@
-//! What can be wrong with cases and with what is asked of them.
+//! Errors in cases and in requests for them.
 
 use pathweave_scenario::{Diagnostics, Unknown};
 
-/// Why a case cannot be run.
+/// Reason why a case cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// What was asked for does not exist.
+    /// The requested case or peer does not exist.
     #[error(transparent)]
     Unknown(Unknown),
-    /// A file is wrong or cannot be read.
+    /// A file is invalid or cannot be read.
     #[error("{file}: {message}")]
     File {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What is wrong, what is allowed.
+        /// Description of the mistake, with the allowed values.
         message: String,
     },
-    /// The scenario of a case is wrong.
+    /// The scenario of a case is invalid.
     #[error("case {case}: {findings}")]
     Scenario {
-        /// The case.
+        /// Name of the case.
         case: String,
-        /// What is wrong.
+        /// Mistakes found in the scenario.
         findings: Diagnostics,
     },
 }
 
-/// That nothing of this name exists.
+/// Builds the error that nothing of this name exists.
 pub(crate) fn unknown<'a>(
     kind: &str,
     name: &str,
@@ -35,7 +35,7 @@ pub(crate) fn unknown<'a>(
     ValidateError::Unknown(Unknown::new(kind, name, names))
 }
 
-/// That a file of the catalogue is wrong.
+/// Builds the error that a file of the catalogue is invalid.
 pub(crate) fn in_file(file: impl Into<String>, message: impl Into<String>) -> ValidateError {
     ValidateError::File { file: file.into(), message: message.into() }
 }

@@ -1,11 +1,11 @@
-//! Completion times as a few numbers.
+//! Statistics of completion times.
 
 use pathweave_results::{FlowRecord, percentile};
 use serde::Serialize;
 
 use crate::validate::model::{Measure, Stat, Theirs};
 
-/// Values of a curve: the smallest, percentiles 1 to 99, the largest.
+/// Number of values in a curve: the smallest, percentiles 1 to 99, and the largest.
 pub(crate) const RANKS: usize = 101;
 
 /// Values by rank: the smallest, each percentile, the largest.
@@ -13,19 +13,19 @@ pub(crate) const RANKS: usize = 101;
 #[serde(transparent)]
 pub struct Curve(Vec<f64>);
 
-/// The mean of values, and how they are spread.
+/// Mean and distribution of values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: f64,
-    /// The values by rank.
+    /// Values by rank.
     pub curve: Curve,
 }
 
 impl Curve {
-    /// The values, [`RANKS`] of them.
+    /// Returns the [`RANKS`] values.
     pub fn values(&self) -> &[f64] {
         &self.0
     }
@@ -36,7 +36,7 @@ impl Curve {
 }
 
 impl Figures {
-    /// Of `values`; `None` of none.
+    /// Computes the statistics of `values`. Returns `None` for no values.
     pub fn from_values(mut values: Vec<f64>) -> Option<Self> {
         values.sort_unstable_by(f64::total_cmp);
         let (&least, &most) = (values.first()?, values.last()?);
@@ -46,12 +46,12 @@ impl Figures {
         Some(Figures { count: values.len() as u64, mean, curve: Curve(curve) })
     }
 
-    /// What a peer measured. Its curve is complete, which the catalogue has checked.
+    /// Returns the statistics that a peer measured. The catalogue has checked that its curve is complete.
     pub(crate) fn of_peer(theirs: &Theirs) -> Self {
         Figures { count: theirs.flows, mean: theirs.mean_us, curve: Curve(theirs.curve_us.clone()) }
     }
 
-    /// One of them.
+    /// Returns one of the statistics.
     pub fn stat(&self, stat: Stat) -> f64 {
         match stat {
             Stat::Mean => self.mean,
@@ -62,7 +62,7 @@ impl Figures {
     }
 }
 
-/// Completion time, microseconds; `None` if it did not complete.
+/// Returns the completion time in microseconds, or `None` if the flow did not complete.
 pub(crate) fn completion_us(flow: &FlowRecord, measure: Measure) -> Option<f64> {
     let ps = match measure {
         Measure::Acknowledged => flow.acked_fct_ps(),
@@ -71,8 +71,9 @@ pub(crate) fn completion_us(flow: &FlowRecord, measure: Measure) -> Option<f64> 
     ps.map(|ps| ps as f64 * 1e-6)
 }
 
-/// Digest of who sends how much to whom, in any order: FNV-1a over the sorted triples of sender, receiver and bytes, each as eight
-/// bytes, the lowest first. As 16 hexadecimal digits.
+/// Returns a digest of the flows' senders, receivers and sizes, independent of their order. It is FNV-1a over the
+/// sorted triples of sender, receiver and bytes, each as eight bytes in little endian. The text has 16 hexadecimal
+/// digits.
 pub fn flows_digest<'a>(flows: impl Iterator<Item = &'a FlowRecord>) -> String {
     let mut triples: Vec<[u64; 3]> =
         flows.map(|flow| [u64::from(flow.src_host), u64::from(flow.dst_host), flow.size_bytes]).collect();
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(of(&[a, b]), of(&[b, a]));
         assert_ne!(of(&[a, b]), of(&[a, a]));
         assert_ne!(of(&[a]), of(&[flow(0, 1, 11)]));
-        // FNV-1a of nothing is its offset.
+        // The FNV-1a digest of no bytes is its offset basis.
         assert_eq!(of(&[]), "cbf29ce484222325");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether figures of ours are those of a peer or of a law.
+//! Judgement of our figures against those of a peer or a law.
 
 use pathweave_results::RunResult;
 use serde::Serialize;
@@ -7,22 +7,22 @@ use crate::validate::catalogue::Case;
 use crate::validate::figures::Figures;
 use crate::validate::model::{Band, Bands, Stat};
 
-/// A figure of ours beside the same of a peer or a law.
+/// Figure of ours beside the same figure of a peer or a law.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Which figure.
+    /// Name of the figure.
     pub figure: String,
-    /// Its unit: "us", "B".
+    /// Unit of the figure: "us" or "B".
     pub unit: &'static str,
-    /// Here.
+    /// Our value.
     pub ours: f64,
-    /// There.
+    /// Value of the reference.
     pub theirs: f64,
-    /// The former over the latter.
+    /// Our value over that of the reference.
     pub ratio: f64,
-    /// What the ratio may be; `None` if it is only shown.
+    /// Band in which the ratio must be. `None` if the ratio is only shown.
     pub band: Option<Band>,
-    /// Whether it is that.
+    /// True if the ratio is in its band, or has none.
     pub holds: bool,
 }
 
@@ -34,26 +34,27 @@ impl Row {
     }
 }
 
-/// The runs of a case, or of an experiment of it.
+/// Runs of a case, or of one of its experiments.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Trial {
-    /// What the experiment changes, or the scheme beside packets; `None`: the case itself.
+    /// Title of the experiment, or the scheme in comparisons with packets or with one port. `None` for the case
+    /// itself.
     pub title: Option<String>,
-    /// The figures.
+    /// Figures of the trial.
     pub rows: Vec<Row>,
-    /// Why there are none.
+    /// Reason why there are no figures.
     pub wrong: Option<String>,
-    /// CPU time of our runs, seconds.
+    /// CPU time of our runs in seconds.
     pub cpu_s: f64,
-    /// Completion times of ours, microseconds.
+    /// Completion times of our runs in microseconds.
     pub ours: Option<Figures>,
-    /// Why flows say of themselves that they are outside of the model, beside packets.
+    /// Reasons that the flow model reports for being outside its validated range.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<String>,
 }
 
 impl Trial {
-    /// Every figure is in its band.
+    /// Returns true if every figure is in its band.
     pub fn holds(&self) -> bool {
         self.wrong.is_none() && self.rows.iter().all(|row| row.holds)
     }
@@ -63,18 +64,18 @@ impl Trial {
     }
 }
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Name of the case.
     pub case: String,
-    /// What it was compared with: a peer, or the name of a law.
+    /// Reference of the comparison: a peer, or the name of a law.
     pub beside: String,
-    /// Every figure of it and of its experiments is in its band.
+    /// True if every figure of the case and of its experiments is in its band.
     pub holds: bool,
     /// CPU time of the peer over ours.
     pub cpu_ratio: Option<f64>,
-    /// The case itself, then its experiments.
+    /// Trials: the case itself, then its experiments.
     pub trials: Vec<Trial>,
 }
 
@@ -91,13 +92,14 @@ impl Outcome {
         }
     }
 
-    /// The figures of the case itself.
+    /// Returns the figures of the case itself.
     pub fn rows(&self) -> &[Row] {
         self.trials.first().map_or(&[], |trial| &trial.rows)
     }
 }
 
-/// Fills `trial` with what `ours` is beside the case's peer or law. Without `bands` figures are shown and not judged.
+/// Adds to `trial` the figures of `ours` beside the case's peer or law. Without `bands`, figures are shown and not
+/// judged.
 pub(crate) fn judge(
     case: &Case,
     bands: &Option<Bands>,
@@ -135,7 +137,7 @@ mod tests {
         assert!(!Row::new("mean", "us", 10.6, 10.0, usual).holds);
         assert!(!Row::new("mean", "us", 9.4, 10.0, usual).holds);
         assert!(Row::new("mean", "us", 99.0, 10.0, None).holds);
-        // Nothing is no figure.
+        // NaN is not in any band.
         assert!(!Row::new("mean", "us", f64::NAN, 10.0, usual).holds);
     }
 }

@@ -1,6 +1,6 @@
-//! Laws that are exact: what a run must show, from arithmetic alone.
+//! Exact laws: values that a run must have, computed by arithmetic alone.
 //!
-//! Each has the few numbers it needs in the case's file. Nothing here asks the simulator's own code for times.
+//! The case's file has the few numbers that a law needs. Nothing here uses the simulator's own code for times.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,21 +11,21 @@ use serde::Deserialize;
 use crate::validate::figures::Figures;
 use crate::validate::model::Stat;
 
-/// Most of what is counted: links, packets, senders, ranks, ports. Two of them multiplied are a number of 32 bits.
+/// Largest count of links, packets, senders, ranks or ports. The product of two counts fits 32 bits.
 const MOST_COUNT: u32 = 65_535;
-/// Least and most of bytes and of Gb/s. Within, no time is lost to rounding.
+/// Bounds on bytes and on rates in Gb/s. Within them, rounding loses no time.
 const LEAST_SIZE: f64 = 1e-6;
 const MOST_SIZE: f64 = 1e9;
-/// Service times up to which [`md1_waits_at_most`] is good.
+/// Number of service times up to which [`md1_waits_at_most`] is accurate.
 const SUM_IS_GOOD: f64 = 15.0;
 
-/// A link as arithmetic sees it.
+/// Link of a law.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Gigabits per second.
+    /// Rate in gigabits per second.
     pub rate_gbps: f64,
-    /// One way, nanoseconds.
+    /// One-way delay in nanoseconds.
     pub delay_ns: f64,
 }
 
@@ -39,87 +39,89 @@ impl Link {
     }
 }
 
-/// A law and its numbers. Bytes of a packet are all that a link spends time on: payload, headers, gap.
+/// Law with its numbers. The bytes of a packet are everything that takes time on a link: payload, headers, gap.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Law {
-    /// Messages of one packet each wait in one queue, and those of a sender leave in the order posted: Lindley's recursion over the
-    /// times at which the run posted them gives every completion.
+    /// Messages of one packet each wait in one queue, and those of a sender leave in the order posted. Lindley's
+    /// recursion over the post times of the run gives every completion.
     Lindley {
-        /// The links of the path, all alike; the first is the queue's.
+        /// Links of the path, all alike. The first one has the queue.
         link: Link,
-        /// Links of the path.
+        /// Number of links on the path.
         links: u32,
         /// Bytes of a packet on a link.
         packet_bytes: f64,
     },
-    /// The same where messages arrive at random (M/D/1): the formula of Pollaczek and Khinchine for the mean, Erlang's sum for the
-    /// distribution.
+    /// Messages of one packet each wait in one queue and arrive at random (M/D/1). The formula of Pollaczek and
+    /// Khinchine gives the mean, and Erlang's sum the distribution.
     Md1 {
-        /// The links of the path, all alike; the first is the queue's.
+        /// Links of the path, all alike. The first one has the queue.
         link: Link,
-        /// Links of the path.
+        /// Number of links on the path.
         links: u32,
         /// Bytes of a packet on a link.
         packet_bytes: f64,
-        /// Share of the time for which the link is busy.
+        /// Utilisation of the link, as a share of the time.
         load: f64,
     },
-    /// A message alone on its path: all its packets over the first link, and the last one over each further one.
+    /// Message alone on its path. All its packets cross the first link, and the last one crosses each further link.
     Alone {
-        /// The links of the path, all alike.
+        /// Links of the path, all alike.
         link: Link,
-        /// Links of the path.
+        /// Number of links on the path.
         links: u32,
-        /// Packets of the message, all full.
+        /// Number of packets in the message, all full.
         packets: u32,
         /// Bytes of a packet on a link.
         packet_bytes: f64,
     },
-    /// Senders at one switch send to one receiver at once: the receiver's link is busy without a break from the first packet on.
+    /// Senders at one switch send to one receiver at once. The receiver's link is busy without interruption from the
+    /// first packet on.
     Incast {
-        /// The links, all alike.
+        /// Links, all alike.
         link: Link,
-        /// Senders.
+        /// Number of senders.
         senders: u32,
-        /// Packets of each, all full.
+        /// Number of packets per sender, all full.
         packets: u32,
         /// Bytes of a packet on a link.
         packet_bytes: f64,
     },
-    /// A ring all-reduce at one switch: 2 (ranks - 1) steps, each of which is a block alone on its path. From the second step on a
-    /// rank first acknowledges the block that has just come.
+    /// Ring all-reduce at one switch: 2 (ranks - 1) steps, each of which is a block alone on its path. From the
+    /// second step on, a rank first acknowledges the block that has just arrived.
     Ring {
-        /// The links, all alike.
+        /// Links, all alike.
         link: Link,
-        /// Ranks of the ring.
+        /// Number of ranks in the ring.
         ranks: u32,
-        /// Packets of a block, all full.
+        /// Number of packets in a block, all full.
         packets: u32,
         /// Bytes of a packet on a link.
         packet_bytes: f64,
-        /// Bytes of an acknowledgement on a link; there is one a block.
+        /// Bytes of an acknowledgement on a link. There is one per block.
         ack_bytes: f64,
     },
-    /// The least headroom without loss: what a sender at full rate sends until a pause frame stops it. The headrooms of a switch's
-    /// ports are one reserve of its buffer, which the one sender may fill. The run is repeated with other reserves until two
-    /// that differ by a packet are found of which one loses packets and the other does not.
+    /// Smallest headroom without loss: the bytes that a sender at full rate sends until a pause frame stops it. The
+    /// headrooms of a switch's ports form one reserve of its buffer, which the single sender may fill. The run is
+    /// repeated until two reserves that differ by one packet are found, of which one loses packets and the other does
+    /// not.
     PfcHeadroom {
-        /// The link between sender and switch.
+        /// Link between sender and switch.
         link: Link,
         /// Bytes of a data packet on the link.
         packet_bytes: f64,
-        /// Ports of the switch.
+        /// Number of ports of the switch.
         ports: u32,
         /// Bytes of a pause frame on the link.
         pause_bytes: f64,
     },
 }
 
-/// The field that [`Law::PfcHeadroom`] varies.
+/// Field that [`Law::PfcHeadroom`] varies.
 pub(crate) const HEADROOM: &str = "switch.pfc.headroom";
 
-/// A figure that a law gives, and the same of the run.
+/// Figure by a law beside the same figure of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lawful {
     pub(crate) what: &'static str,
@@ -130,7 +132,7 @@ pub(crate) struct Lawful {
 }
 
 impl Law {
-    /// What it says, for people.
+    /// Returns the name of the law, for people.
     pub fn name(&self) -> &'static str {
         match self {
             Law::Lindley { .. } => "Lindley's recursion",
@@ -142,10 +144,10 @@ impl Law {
         }
     }
 
-    /// Whether its numbers are such that it says something.
+    /// Checks that the law's numbers are meaningful.
     ///
     /// # Errors
-    /// The field, its value, and what is allowed.
+    /// The field, its value, and the allowed values.
     pub(crate) fn check(&self) -> Result<(), String> {
         let count = |field: &str, value: u32, least: u32| {
             let good = (least..=MOST_COUNT).contains(&value);
@@ -206,7 +208,8 @@ impl Law {
         }
     }
 
-    /// Figures by the law and of runs. Empty if there are none to compare, as where flows did not finish.
+    /// Returns the figures by the law beside those of the runs. Empty if nothing can be compared, for instance
+    /// because no flow finished.
     pub(crate) fn compare(&self, runs: &[RunResult], ours: &Figures) -> Vec<Lawful> {
         let row =
             |stat: Stat, law: f64| Lawful { what: stat.name(), stat, unit: "us", law, ours: ours.stat(stat) };
@@ -245,11 +248,11 @@ impl Law {
         }
     }
 
-    /// Packets of the least reserve, and bytes of it that are a port's, where that is the law.
+    /// Returns the packets of the smallest reserve and a port's part of it in bytes, for [`Law::PfcHeadroom`].
     pub(crate) fn headroom(&self) -> Option<(u32, f64)> {
         let Law::PfcHeadroom { link, packet_bytes, ports, pause_bytes } = *self else { return None };
         let open = link.serialisation_us(pause_bytes) + 2.0 * link.delay_us();
-        // The packet that a pause finds half sent leaves, too.
+        // A packet that is being sent when the pause arrives is sent to its end.
         let packets = ((open / link.serialisation_us(packet_bytes)).floor() as u32).saturating_add(1);
         Some((packets, f64::from(packets) * packet_bytes / f64::from(ports)))
     }
@@ -259,7 +262,7 @@ fn refuse_unless(good: bool, field: &str, value: impl Display, allowed: String) 
     if good { Ok(()) } else { Err(format!("law.{field} = {value}: {allowed}")) }
 }
 
-/// From when the last bit has left the first link's queue to its arrival.
+/// Returns the time from when the last bit leaves the first link's queue to its arrival.
 fn beyond_us(link: Link, links: u32, packet_bytes: f64) -> f64 {
     f64::from(links - 1) * link.serialisation_us(packet_bytes) + f64::from(links) * link.delay_us()
 }
@@ -273,7 +276,7 @@ fn ring_us(link: Link, ranks: u32, packets: u32, packet_bytes: f64, ack_bytes: f
     steps * alone_us(link, 2, packets, packet_bytes) + (steps - 1.0) * link.serialisation_us(ack_bytes)
 }
 
-/// Time from post to departure of each message, by Lindley's recursion for each sender.
+/// Returns the time from post to departure of each message, by Lindley's recursion for each sender.
 fn lindley(flows: &[FlowRecord], service_us: f64) -> Vec<f64> {
     let mut posted: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for flow in flows {
@@ -292,13 +295,13 @@ fn lindley(flows: &[FlowRecord], service_us: f64) -> Vec<f64> {
     times
 }
 
-/// Mean wait of an M/D/1 queue in service times (Pollaczek and Khinchine).
+/// Returns the mean wait in an M/D/1 queue in service times (Pollaczek and Khinchine).
 fn md1_mean(load: f64) -> f64 {
     load / (2.0 * (1.0 - load))
 }
 
-/// Probability that an arrival waits at most `t` service times (Erlang, 1909). Its terms alternate: good to ten digits up to about
-/// 15 service times.
+/// Returns the probability that an arrival waits at most `t` service times (Erlang, 1909). The terms alternate in
+/// sign. The result is accurate to ten digits up to about 15 service times.
 fn md1_waits_at_most(load: f64, t: f64) -> f64 {
     let mut sum = 0.0;
     for k in 0..=t.floor() as u32 {
@@ -312,12 +315,12 @@ fn md1_waits_at_most(load: f64, t: f64) -> f64 {
     (1.0 - load) * sum
 }
 
-/// The wait that so large a share of arrivals does not exceed, in service times.
+/// Returns the wait in service times that a share of arrivals does not exceed.
 fn md1_quantile(load: f64, share: f64) -> f64 {
     let (mut low, mut high) = (0.0, 64.0);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        // Beyond where the sum is good the share is as good as one.
+        // Beyond the accurate range of the sum, the probability is practically one.
         if middle > SUM_IS_GOOD || md1_waits_at_most(load, middle) >= share {
             high = middle;
         } else {
@@ -337,14 +340,15 @@ mod tests {
     fn lindley_by_hand() {
         let flow =
             |src_host, us: u64| FlowRecord { src_host, start_ps: us * 1_000_000, ..FlowRecord::default() };
-        // Service takes 2 us: the second waits 1 us, the third finds the link free; another sender has a link of its own.
+        // Service takes 2 us. The second message waits 1 us, and the third finds the link free. The other sender has
+        // its own link.
         let times = lindley(&[flow(0, 0), flow(0, 1), flow(0, 10), flow(1, 1)], 2.0);
         assert_eq!(times, [2.0, 3.0, 2.0, 2.0]);
     }
 
     #[test]
     fn md1_against_a_long_queue() {
-        // The formulas against a million arrivals at a queue in ten lines.
+        // Compares the formulas with a simulated queue of a million arrivals.
         let (load, mut state, mut wait, mut waits) = (0.7, 1_u64, 0.0_f64, Vec::new());
         for _ in 0..1_000_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -358,11 +362,11 @@ mod tests {
             let ratio = seen.stat(stat) / md1_quantile(load, share);
             assert!((ratio - 1.0).abs() < 0.03, "{} {ratio}", stat.name());
         }
-        // Nobody waits with probability 1 - load.
+        // An arrival does not wait with probability 1 - load.
         assert!((md1_waits_at_most(load, 0.0) - 0.3).abs() < 1e-12);
     }
 
-    /// Each number of each law beyond its ends.
+    /// Tries each number of each law beyond both ends of its range.
     #[test]
     fn numbers_that_say_nothing_are_refused() {
         let table = |kind: &str, rest: &str| {
@@ -422,7 +426,7 @@ mod tests {
         // Two ranks: two steps of 13 us, an acknowledgement of 0.1 us between them.
         assert!((ring_us(LINK, 2, 10, 1_000.0, 100.0) - 26.1).abs() < 1e-9);
         let law = Law::PfcHeadroom { link: LINK, packet_bytes: 1_000.0, ports: 2, pause_bytes: 84.0 };
-        // The pause arrives 2.084 us after its cause as the bits see it: two whole packets and one begun.
+        // The pause takes effect 2.084 us after its cause: two whole packets, and one that has begun.
         assert_eq!(law.headroom(), Some((3, 1_500.0)));
     }
 }

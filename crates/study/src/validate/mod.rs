@@ -1,6 +1,6 @@
-//! Validation: the same flows over the same network with the same parameters, here and in simulators of others, and here and
-//! by laws that are exact. Cases are data (`validation/`): a scenario, what a peer measured, and how far the ratio of the two may
-//! be from 1.
+//! Validation: the same flows over the same network with the same parameters, in this simulator and in others, and in
+//! this simulator and by exact laws. Cases are data (`validation/`): a scenario, the measurement of a peer, and the
+//! allowed band of the ratio.
 
 mod catalogue;
 mod error;

@@ -1,4 +1,4 @@
-//! What the files of the catalogue say.
+//! Schema of the catalogue's files.
 
 use std::num::NonZeroU32;
 
@@ -7,60 +7,61 @@ use toml::Table;
 
 use crate::validate::law::Law;
 
-/// A simulator we are held against: an entry of `peers.toml`.
+/// Simulator with which this one is compared: an entry of `peers.toml`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peer {
-    /// What it is, in a few words.
+    /// Short description.
     pub what: String,
-    /// Where its code is.
+    /// Address of the source code.
     pub source: String,
-    /// The commit that was built.
+    /// Commit that was built.
     pub commit: String,
-    /// How it was built, and what of its code was changed for all cases.
+    /// Build procedure, and changes to the code that apply to all cases.
     pub built: String,
 }
 
-/// A comparison: `cases/NAME.toml`.
+/// Comparison: `cases/NAME.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseFile {
-    /// What is compared, in a few words.
+    /// Short title of the comparison.
     pub title: String,
-    /// More of it, where a reader needs that.
+    /// Further explanation, if a reader needs it.
     #[serde(default)]
     pub about: String,
-    /// The scheme of pathweave: a built-in one, or one that the scenario defines. Those beside packets have several of their own.
+    /// Scheme of pathweave: a built-in one, or one that the scenario defines. Cases with `packets` or `one_port` list
+    /// several there instead.
     #[serde(default)]
     pub scheme: String,
-    /// The traffic, in a word: "incast", "websearch".
+    /// Traffic in one word: "incast", "websearch".
     pub traffic: String,
-    /// A file of `scenarios/`.
+    /// Name of a file in `scenarios/`.
     pub scenario: String,
-    /// Fields of the scenario that this case sets.
+    /// Scenario fields that this case sets.
     #[serde(default)]
     pub set: Table,
-    /// Runs with seeds 1 to this, whose flows are taken together.
+    /// Number of seeds. The runs use seeds 1 to this number, and their flows are pooled.
     #[serde(default = "one")]
     pub seeds: NonZeroU32,
-    /// Part of `--quick`.
+    /// True if the case belongs to `--quick`.
     #[serde(default)]
     pub quick: bool,
-    /// What a completion time ends with.
+    /// End of a completion time. Default: the acknowledgement.
     #[serde(default)]
     pub measure: Measure,
-    /// What a peer measured.
+    /// Measurement of a peer, as the reference.
     pub theirs: Option<Theirs>,
-    /// What is exact by arithmetic.
+    /// Exact law, as the reference.
     pub law: Option<Law>,
-    /// Flows are compared with packets.
+    /// Comparison of flow fidelity with packet fidelity.
     pub packets: Option<Packets>,
-    /// Hosts with several NIC ports are compared with hosts with one of the same rate.
+    /// Comparison of hosts with several NIC ports with hosts with one port of the same total rate.
     pub one_port: Option<OnePort>,
-    /// How far the ratio of ours and theirs may be from 1.
+    /// Allowed bands of the ratios of ours to the reference, if not the default.
     #[serde(default)]
     pub band: Bands,
-    /// Why a ratio is farther from 1 than the default bands.
+    /// Reasons why a ratio is outside the default bands.
     #[serde(default)]
     pub cause: Vec<Cause>,
     /// Runs that isolate causes.
@@ -68,21 +69,21 @@ pub struct CaseFile {
     pub experiment: Vec<Experiment>,
 }
 
-/// The network whose hosts have one NIC port, as fast as all ports of a host of the case's scenario.
+/// Network whose hosts have one NIC port, as fast as all ports of a host in the case's scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnePort {
-    /// Its file, beside the scenario.
+    /// File of the topology, beside the scenario.
     pub topology: String,
-    /// Under each of these schemes.
+    /// Schemes under which the two are compared.
     pub schemes: Vec<String>,
 }
 
-/// Runs without packets beside runs with them.
+/// Runs at flow fidelity beside runs at packet fidelity.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packets {
-    /// Under each of these schemes.
+    /// Schemes under which the two are compared.
     pub schemes: Vec<String>,
 }
 
@@ -90,42 +91,42 @@ fn one() -> NonZeroU32 {
     NonZeroU32::MIN
 }
 
-/// Where a completion time ends. It begins when a message is posted.
+/// End of a completion time. It begins when the message is posted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// When its sender has the acknowledgement of the last byte, as the ns-3 simulators and htsim have it.
+    /// The sender has the acknowledgement of the last byte, as in the ns-3 simulators and htsim.
     #[default]
     Acknowledged,
-    /// When its receiver has the last byte.
+    /// The receiver has the last byte.
     Delivered,
 }
 
-/// What a peer measured of the flows of a case.
+/// Measurement of a peer, for the flows of a case.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Theirs {
-    /// An entry of `peers.toml`.
+    /// Name of an entry in `peers.toml`.
     pub peer: String,
-    /// The command line, or what its configuration said.
+    /// Command line, or content of the configuration.
     pub command: String,
-    /// What was set and what was changed in its code, so that both simulate the same.
+    /// Settings and code changes that make both simulate the same.
     pub parameters: String,
-    /// The day it was run, as YYYY-MM-DD.
+    /// Date of the run, as YYYY-MM-DD.
     pub date: String,
-    /// CPU time that it took, seconds.
+    /// CPU time of the run in seconds.
     pub cpu_s: f64,
-    /// Flows it had.
+    /// Number of flows.
     pub flows: u64,
-    /// Digest of hosts and sizes of these flows ([`crate::validate::flows_digest`]).
+    /// Digest of the flows' hosts and sizes ([`crate::validate::flows_digest`]).
     pub digest: String,
-    /// Mean completion time, microseconds.
+    /// Mean completion time in microseconds.
     pub mean_us: f64,
-    /// Completion times by rank, microseconds: the smallest, each percentile, the largest.
+    /// Completion times by rank in microseconds: the smallest, each percentile, the largest.
     pub curve_us: Vec<f64>,
 }
 
-/// A figure of completion times.
+/// Statistic of completion times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stat {
@@ -140,10 +141,10 @@ pub enum Stat {
 }
 
 impl Stat {
-    /// All of them.
+    /// All statistics.
     pub const ALL: [Stat; 4] = [Stat::Mean, Stat::P50, Stat::P99, Stat::Max];
 
-    /// As it is shown.
+    /// Returns the name as shown.
     pub fn name(self) -> &'static str {
         match self {
             Stat::Mean => "mean",
@@ -153,7 +154,7 @@ impl Stat {
         }
     }
 
-    /// The band of comparisons with a peer that says nothing else: 5 % of a mean, 10 % of the rest.
+    /// Returns the default band for comparisons with a peer: 5 % for the mean, 10 % for the others.
     pub fn usual_band(self) -> Band {
         match self {
             Stat::Mean => Band { low: 0.95, high: 1.05 },
@@ -162,26 +163,26 @@ impl Stat {
     }
 }
 
-/// The least and the largest ratio of ours to theirs.
+/// Band of the ratio of ours to the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(from = "[f64; 2]", into = "[f64; 2]")]
 pub struct Band {
-    /// The least.
+    /// Smallest ratio.
     pub low: f64,
-    /// The largest.
+    /// Largest ratio.
     pub high: f64,
 }
 
 impl Band {
-    /// A law of arithmetic: a part in a million, which is what rounding to picoseconds leaves.
+    /// Band for laws of arithmetic: one part in a million, which covers rounding to picoseconds.
     pub const EXACT: Band = Band { low: 1.0 - 1e-6, high: 1.0 + 1e-6 };
 
-    /// Whether a ratio is inside.
+    /// Returns true if a ratio is in the band.
     pub fn holds(self, ratio: f64) -> bool {
         (self.low..=self.high).contains(&ratio)
     }
 
-    /// Whether all of `self` is inside `other`.
+    /// Returns true if the whole band is within `other`.
     pub(crate) fn within(self, other: Band) -> bool {
         other.holds(self.low) && other.holds(self.high)
     }
@@ -199,22 +200,22 @@ impl From<Band> for [f64; 2] {
     }
 }
 
-/// The bands that a case has of its own.
+/// Bands that a case sets itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bands {
-    /// Of the mean.
+    /// Band of the mean.
     pub mean: Option<Band>,
-    /// Of the median.
+    /// Band of the median.
     pub p50: Option<Band>,
-    /// Of the 99th percentile.
+    /// Band of the 99th percentile.
     pub p99: Option<Band>,
-    /// Of the largest.
+    /// Band of the largest value.
     pub max: Option<Band>,
 }
 
 impl Bands {
-    /// What is said of a figure.
+    /// Returns the band of a statistic, if the case sets one.
     pub fn of(&self, stat: Stat) -> Option<Band> {
         match stat {
             Stat::Mean => self.mean,
@@ -225,28 +226,28 @@ impl Bands {
     }
 }
 
-/// Why figures of ours and theirs differ.
+/// Reason why figures of ours and of the peer differ.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
-    /// Which figures.
+    /// Statistics that it concerns.
     pub figures: Vec<Stat>,
-    /// What differs, and how that was found.
+    /// Description of the difference, and of how it was found.
     pub text: String,
 }
 
-/// A run of ours that isolates a cause: the same case with something set.
+/// Run of ours that isolates a cause: the same case with further fields set.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What is changed, in a few words.
+    /// Short description of the change.
     pub title: String,
-    /// What it shows.
+    /// Conclusion from the run.
     #[serde(default)]
     pub shows: String,
-    /// Fields of the scenario that it sets.
+    /// Scenario fields that the experiment sets.
     pub set: Table,
-    /// Bands of the ratios to the same figures of the peer. An experiment that leaves them fails the case.
+    /// Bands of the ratios to the same figures of the peer. A ratio outside its band fails the case.
     #[serde(default)]
     pub band: Bands,
 }

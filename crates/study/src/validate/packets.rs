@@ -1,4 +1,4 @@
-//! Flows beside packets: a scenario with both, under each scheme of a case.
+//! Comparison of flow fidelity with packet fidelity: a scenario at both, under each scheme of a case.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,17 +12,18 @@ use crate::validate::model::{Band, Packets};
 use crate::validate::pair::{self, Side, mean_us};
 use crate::validate::run::Missed;
 
-/// The field that says which of the two runs.
+/// Field that selects the fidelity.
 const FIDELITY: &str = "run.fidelity";
-/// Ratio of flows to packets that is allowed, unless flows say themselves that they are outside of the model.
+/// Allowed ratio of flows to packets, unless the flow model reports that it is outside its validated range.
 const BAND: Band = Band { low: 0.97, high: 1.03 };
-/// An error below which a mark was in vain.
+/// Error below which such a report was unnecessary.
 const CLOSE: f64 = 0.01;
-/// The rows of a trial.
+/// Names of the rows of a trial.
 const TIME: &str = "time";
 const MEAN: &str = "mean";
 
-/// A trial for each scheme: the time of jobs, or until the last flow is over where there are none, and the mean completion time.
+/// Runs a trial for each scheme. The figures are the time and the mean completion time. The time is that of jobs, or
+/// without jobs until the last flow ends.
 pub(crate) fn trials(
     case: &Case,
     packets: &Packets,
@@ -55,7 +56,7 @@ fn trial(
     Ok(trial)
 }
 
-/// The mean time of jobs; without jobs, when the last flow is over.
+/// Returns the mean time of jobs, or without jobs the end of the last flow.
 fn time_us(run: &RunResult) -> f64 {
     let jobs: Vec<u64> = run.jobs.iter().filter_map(JobRecord::completion_ps).collect();
     let last = || run.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap_or(0) as f64;
@@ -63,23 +64,23 @@ fn time_us(run: &RunResult) -> f64 {
     ps * 1e-6
 }
 
-/// Counts of runs, by what flows say of themselves beside packets.
+/// Counts of runs, by whether the flow model reports that it is outside its validated range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Whose time is within 3 % and which do not say that they are outside.
+    /// Runs with a time within 3 % and without a report.
     pub inside: usize,
-    /// Whose time is not, without a word: what must not be.
+    /// Runs with a time beyond 3 % and without a report. There must be none.
     pub wrong: usize,
-    /// Runs that say that they are outside.
+    /// Runs with a report.
     pub outside: usize,
-    /// Of these, whose time is within 1 % all the same.
+    /// Runs with a report whose time is within 1 % all the same.
     pub in_vain: usize,
 }
 
 impl Tally {
-    /// Of these outcomes.
+    /// Counts the runs of these outcomes.
     pub fn of(outcomes: &[Outcome]) -> Self {
         let mut tally = Tally::default();
         for trial in outcomes.iter().filter(|outcome| outcome.beside == PACKETS).flat_map(|of| &of.trials) {
@@ -107,12 +108,12 @@ impl Display for Tally {
     }
 }
 
-/// The error of flows beside packets in a figure of a trial, as a ratio less 1.
+/// Returns the relative error of flows against packets in a figure of a trial.
 fn error(trial: &Trial, figure: &str) -> Option<f64> {
     trial.rows.iter().find(|row| row.figure == figure).map(|row| row.ratio - 1.0)
 }
 
-/// A trial in a few characters: the error of the time, with a star where it is marked as outside.
+/// Returns the error of the time in percent, with a star if the trial is outside the validated range.
 pub fn cell(trial: &Trial) -> String {
     match error(trial, TIME) {
         Some(time) => format!("{:+.1}{}", 100.0 * time, if trial.outside.is_empty() { "" } else { "*" }),
@@ -120,7 +121,7 @@ pub fn cell(trial: &Trial) -> String {
     }
 }
 
-/// The table of docs/flow-fidelity.md: a row a case, a column a scheme.
+/// Returns the table of docs/flow-fidelity.md, with a row per case and a column per scheme.
 pub fn markdown(cases: &[&Case], outcomes: &[Outcome]) -> String {
     let of_packets = || outcomes.iter().filter(|outcome| outcome.beside == PACKETS);
     let Some(first) = of_packets().next() else { return String::new() };
@@ -154,7 +155,7 @@ mod tests {
         Trial { title: Some("rps".to_owned()), rows, outside, ..Trial::default() }
     }
 
-    /// A run is wrong that is off and does not say so, and no other.
+    /// A run counts as wrong only if its error is large and it has no report.
     #[test]
     fn runs_are_counted_by_what_they_say_of_themselves() {
         let trials = vec![trial(102.9, false), trial(96.0, false), trial(150.0, true), trial(100.5, true)];

@@ -1,4 +1,4 @@
-//! The page: an overview, and each case with its figures, how the peer was run, and why what differs does.
+//! Page of results: an overview, and each case with its figures, the peer's settings, and the causes of differences.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use crate::validate::judge::{Outcome, Row, Trial};
 use crate::validate::model::{Band, Stat};
 use crate::validate::picture::{curves, overview, time};
 
-/// How the page came about.
+/// Origin of the page.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The command that makes it again.
+    /// Command that reproduces it.
     pub command: String,
     /// Version of the program.
     pub version: String,
-    /// It was interrupted: cases are missing.
+    /// True if the program was interrupted, so that cases are missing.
     pub partial: bool,
 }
 
@@ -40,7 +40,7 @@ svg .in{stroke:var(--good)}svg .out{stroke:var(--bad)}svg .open{fill:none;stroke
 svg .out.full{fill:var(--bad)}svg text.out{stroke:none;fill:var(--bad);font-size:12px}\
 svg .theirs{fill:none;stroke:var(--soft);stroke-width:2;stroke-dasharray:5 4}svg .ours{fill:none;stroke:var(--good);stroke-width:2}";
 
-/// The page of these outcomes, which are of `cases`.
+/// Returns the page of these outcomes, which belong to `cases`.
 pub fn html(catalogue: &Catalogue, cases: &[&Case], outcomes: &[Outcome], settings: &Settings) -> String {
     let good = outcomes.iter().filter(|outcome| outcome.holds).count();
     let mut body = "<h1>Beside other simulators, and beside arithmetic</h1>\n".to_owned();
@@ -120,7 +120,7 @@ fn section(case: &Case, outcome: &Outcome) -> String {
     text
 }
 
-/// Flows beside packets, or several ports beside one: a row a scheme and figure.
+/// Returns a table with a row per scheme and figure, for comparisons with packets or with one port.
 fn by_scheme(case: &Case, outcome: &Outcome) -> String {
     let (theirs, ours) =
         if case.file.packets.is_some() { ("packets", "flows") } else { ("one port", "several") };
@@ -163,7 +163,7 @@ fn figures(case: &Case, trial: &Trial) -> String {
     text + "</table>\n"
 }
 
-/// A figure: its name, theirs, ours, their ratio and its band.
+/// Returns the cells of a figure: its name, the reference, ours, their ratio and its band.
 fn cells(row: &Row) -> String {
     let class = if row.holds { "yes" } else { "no" };
     format!(
@@ -180,7 +180,7 @@ fn show(row: &Row, value: f64) -> String {
     if row.unit == "us" { time(value) } else { format!("{value:.0} {}", row.unit) }
 }
 
-/// A digit more than its band is wide, three at least.
+/// Formats a ratio with one digit more than the width of its band requires, and at least three.
 fn ratio(row: &Row) -> String {
     let width = row.band.map_or(1.0, |band| band.high - band.low);
     let digits = (1.0 - width.log10()).ceil().clamp(3.0, 9.0) as usize;
@@ -223,7 +223,7 @@ fn peers(catalogue: &Catalogue) -> String {
 mod tests {
     use super::*;
 
-    /// A narrow band that a case gives itself is not a law of arithmetic, and what leaves it is seen to.
+    /// A narrow band that a case sets itself must not be shown as exact, and a ratio outside it must be marked.
     #[test]
     fn exact_is_the_band_of_laws_and_no_other() {
         let row = |ratio, band: Option<[f64; 2]>| Row {

@@ -1,4 +1,4 @@
-//! Two runs of a scenario side by side, under each scheme of a case and with each of its seeds.
+//! Pairs of runs of a scenario, under each scheme of a case and with each of its seeds.
 
 use pathweave_results::{EndReason, FlowRecord, FlowStatus, RunResult};
 use pathweave_scenario::Loaded;
@@ -8,18 +8,19 @@ use crate::validate::catalogue::Case;
 use crate::validate::judge::Trial;
 use crate::validate::run::Missed;
 
-/// One of the two.
+/// One run of the pair.
 pub(crate) struct Side {
-    /// The name of the run in the error, if messages did not finish.
+    /// Name of the run in error messages about unfinished messages.
     pub(crate) name: &'static str,
-    /// Fields that it sets beside those of the case.
+    /// Fields that it sets in addition to those of the case.
     pub(crate) set: Table,
 }
 
-/// Runs both sides. `add` takes in each run with the place of its side; what it keeps is of no use where the trial went wrong.
+/// Runs both sides. `add` receives each run with the index of its side. Its results are meaningless if the trial
+/// fails.
 ///
 /// # Errors
-/// If `make` fails, or a scenario is wrong.
+/// If `make` fails, or a scenario is invalid.
 pub(crate) fn run(
     case: &Case,
     scheme: &str,
@@ -45,7 +46,7 @@ pub(crate) fn run(
     Ok(trial)
 }
 
-/// Mean completion time of the messages, microseconds; 0 without messages.
+/// Returns the mean completion time of the messages in microseconds, or 0 without messages.
 pub(crate) fn mean_us(run: &RunResult) -> f64 {
     let times: Vec<u64> = run.flows.iter().filter_map(FlowRecord::fct_ps).collect();
     times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 * 1e-6

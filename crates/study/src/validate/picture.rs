@@ -1,4 +1,4 @@
-//! Pictures of the page, as SVG that takes its colours from the page.
+//! Pictures of the page, as SVG with the colours of the page.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::validate::catalogue::{ONE_PORT, PACKETS};
 use crate::validate::figures::Curve;
 use crate::validate::judge::{Outcome, Row};
 
-/// Ratios that the overview has room for; what is farther out is drawn at the edge, with its number.
+/// Range of ratios in the overview. Ratios outside it are drawn at the edge, with their number.
 const LEAST_RATIO: f64 = 0.5;
 const MOST_RATIO: f64 = 2.0;
 const TICKS: [f64; 7] = [0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0];
@@ -19,7 +19,7 @@ const MARGIN: f64 = 60.0;
 const LINE: f64 = 22.0;
 const TOP: f64 = 46.0;
 
-/// Every case as a line with its ratios of mean, P50, P99 and maximum.
+/// Returns the overview: a line per case with its ratios of mean, P50, P99 and maximum.
 pub(crate) fn overview(outcomes: &[Outcome]) -> String {
     let x = |ratio: f64| {
         let share = (ratio / LEAST_RATIO).ln() / (MOST_RATIO / LEAST_RATIO).ln();
@@ -45,7 +45,7 @@ pub(crate) fn overview(outcomes: &[Outcome]) -> String {
             middle + 4.5,
             NAMES + FIELD
         );
-        // Of all schemes where they are what is compared.
+        // If schemes are compared, all of them are shown.
         let by_scheme = [PACKETS, ONE_PORT].contains(&outcome.beside.as_str());
         let several = outcome.trials.iter().filter(|_| by_scheme);
         let several = several.filter_map(|trial| trial.rows.first());
@@ -135,7 +135,7 @@ fn mark(row: &Row, x: f64, y: f64, class: &str) -> String {
     text
 }
 
-/// Completion times by rank, theirs and ours.
+/// Returns the picture of completion times by rank, for the reference and ours.
 pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
     const WIDTH: f64 = 520.0;
     const HEIGHT: f64 = 200.0;
@@ -168,7 +168,7 @@ pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
             y(rank) + 4.0
         );
     }
-    // About four round numbers of the axis.
+    // About four round numbers on the axis.
     for us in round_numbers(least, most) {
         let at = x(us);
         let _ = write!(
@@ -189,7 +189,7 @@ pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
     text
 }
 
-/// 1, 2 and 5 times powers of ten between two values; the powers alone where these are many.
+/// Returns 1, 2 and 5 times powers of ten between two values. Over more than two decades, only the powers.
 fn round_numbers(least: f64, most: f64) -> Vec<f64> {
     let from = least.log10().floor() as i32;
     let to = most.log10().ceil() as i32;
@@ -198,7 +198,7 @@ fn round_numbers(least: f64, most: f64) -> Vec<f64> {
     all.filter(|us| (least..=most).contains(us)).collect()
 }
 
-/// Microseconds as a text with the unit that suits.
+/// Formats microseconds in a suitable unit.
 pub(crate) fn time(us: f64) -> String {
     let (value, unit) = if us >= 1_000.0 { (us / 1_000.0, "ms") } else { (us, "us") };
     let digits = if value >= 100.0 {

@@ -1,4 +1,4 @@
-//! Hosts with several NIC ports beside hosts with one port of the same rate, under each scheme of a case.
+//! Comparison of hosts with several NIC ports with hosts with one port of the same rate, under each scheme of a case.
 
 use pathweave_results::{FlowRecord, RunResult};
 use pathweave_scenario::Loaded;
@@ -10,15 +10,15 @@ use crate::validate::model::{Band, OnePort};
 use crate::validate::pair::{self, Side, mean_us};
 use crate::validate::run::Missed;
 
-/// The field that says which network it is.
+/// Field that selects the network.
 const NETWORK: &str = "topology.path";
-/// Several ports have at least 98 % of the throughput of one.
+/// Allowed ratio of completion times. Several ports must reach at least 98 % of the throughput of one port.
 const BAND: Band = Band { low: 0.9, high: 1.0 / 0.98 };
-/// The rows of a trial.
+/// Names of the rows of a trial.
 const TIME: &str = "time";
 const LAST: &str = "last";
 
-/// A trial for each scheme: the mean completion time, and that of the last message.
+/// Runs a trial for each scheme. The figures are the mean completion time and that of the last message.
 pub(crate) fn trials(
     case: &Case,
     one: &OnePort,

@@ -1,4 +1,4 @@
-//! What has to run for a case, and what comes of it.
+//! Runs of a case and their judgement.
 
 use pathweave_results::{FlowStatus, RunResult};
 use pathweave_scenario::Loaded;
@@ -11,12 +11,12 @@ use crate::validate::judge::{Outcome, Trial, judge};
 use crate::validate::law::HEADROOM;
 use crate::validate::model::{Bands, Experiment};
 
-/// Why a case came to no end.
+/// Reason why a case was not completed.
 #[derive(Debug)]
 pub enum Missed {
-    /// The user interrupted it.
+    /// The user interrupted the program.
     Interrupted,
-    /// It cannot be run.
+    /// The case cannot be run.
     Failed(ValidateError),
 }
 
@@ -26,10 +26,11 @@ impl From<ValidateError> for Missed {
     }
 }
 
-/// Makes the runs of a case, each by `make`, which says in their records what CPU time they took, and judges them. `experiments` asks for those of the case, too.
+/// Makes the runs of a case with `make` and judges them. `make` must record the CPU time of each run. `experiments`
+/// includes the experiments of the case.
 ///
 /// # Errors
-/// If `make` fails, or a scenario is wrong.
+/// If `make` fails, or a scenario is invalid.
 pub fn runs(
     case: &Case,
     experiments: bool,
@@ -91,7 +92,7 @@ fn trial(
     Ok(trial)
 }
 
-/// An experiment that says nothing of its bands is only shown.
+/// Returns the bands of a trial. An experiment without bands is only shown.
 fn bands_of(case: &Case, experiment: Option<&Experiment>, bands: Bands) -> Option<Bands> {
     match experiment {
         Some(_) if bands == Bands::default() => None,
@@ -100,7 +101,7 @@ fn bands_of(case: &Case, experiment: Option<&Experiment>, bands: Bands) -> Optio
     }
 }
 
-/// Halves the range between a headroom that loses packets and one that does not.
+/// Searches the smallest headroom by bisection between a value that loses packets and one that does not.
 fn headroom(
     case: &Case,
     more: &Table,
@@ -116,7 +117,7 @@ fn headroom(
         more.insert(HEADROOM.to_owned(), Value::String(format!("{bytes}B")));
         let run = make(&case.load(1, &more)?)?;
         trial.cpu_s += run.info.cpu_s;
-        // Data, that is: where the buffer is full to the last byte, an acknowledgement may be lost.
+        // Only losses of data count. An acknowledgement may be lost when the buffer is full to the last byte.
         Ok::<_, Missed>(run.flows.iter().any(|flow| flow.dropped_packets > 0))
     };
     let (mut too_few, mut enough) = (0, 4 * packets);

@@ -1,22 +1,22 @@
-//! The functions of `shim.c`.
+//! Declarations of the functions in `shim.c`.
 
 #![allow(unsafe_code, reason = "declarations of C functions; who calls them says why that is sound")]
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// A frame's memory (`struct rte_mbuf`).
+/// Memory of a frame (`struct rte_mbuf`).
 #[repr(C)]
 pub(super) struct Mbuf {
     _opaque: [u8; 0],
 }
 
-/// Where frames come from (`struct rte_mempool`).
+/// Pool of frames (`struct rte_mempool`).
 #[repr(C)]
 pub(super) struct Pool {
     _opaque: [u8; 0],
 }
 
-/// `struct pathweave_dpdk_wish`.
+/// Requested configuration of a port: `struct pathweave_dpdk_wish`.
 #[repr(C)]
 pub(super) struct Wish {
     pub(super) frame_bytes: u32,
@@ -26,7 +26,7 @@ pub(super) struct Wish {
     pub(super) send_frames: u16,
 }
 
-/// `struct pathweave_dpdk_facts`.
+/// Properties of a port: `struct pathweave_dpdk_facts`.
 #[repr(C)]
 pub(super) struct Facts {
     pub(super) pool: *mut Pool,

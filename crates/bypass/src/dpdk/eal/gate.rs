@@ -1,8 +1,9 @@
-//! Keeps DPDK's control thread away from ports while frames go through them.
+//! Mutual exclusion between DPDK's control thread and the threads that move frames.
 //!
-//! The driver of shared memory (memif) takes memory away in that thread as soon as the other process goes, whoever may be reading
-//! from it. Therefore the thread works only while nobody is inside: DPDK lets it call us between what else it does, and there it
-//! rests until its next turn.
+//! The driver of shared memory (memif) unmaps memory in the control thread as soon as the peer process exits, even
+//! while other threads read from it. Therefore the control thread works only while no other thread is inside the
+//! gate. Between two rounds of its work DPDK calls a function of ours, in which the thread rests until its next
+//! round.
 
 #![allow(unsafe_code, reason = "a call to DPDK; the block says why it is sound")]
 
@@ -15,11 +16,11 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::ffi;
 
-/// The control thread rests so long between two turns.
+/// Time that the control thread rests between two rounds.
 const REST: Duration = Duration::from_millis(20);
-/// And so long while a link is down: two processes that meet take some ten turns.
+/// Rest while a link is down. Two processes need about ten rounds to connect.
 const SHORT_REST: Duration = Duration::from_millis(2);
-/// A link that was found down is taken to be down for so long.
+/// Time for which a link counts as down after it was found down.
 const DOWN_FOR: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -28,54 +29,57 @@ struct Gate {
     changed: Condvar,
 }
 
-/// Who is inside.
+/// Threads inside the gate.
 #[derive(Debug)]
 enum Inside {
-    /// The control thread, or it is about to be.
+    /// The control thread is inside, or waits for this number of other threads to leave.
     Control { waits_for: u32 },
-    /// So many others.
+    /// Number of other threads inside.
     Frames(u32),
 }
 
 impl Default for Inside {
-    /// It runs from the beginning.
+    /// The control thread runs from the start.
     fn default() -> Self {
         Inside::Control { waits_for: 0 }
     }
 }
 
 static GATE: OnceLock<Gate> = OnceLock::new();
-/// Numbers of descriptors that were closed, see [`occupy`].
+/// Descriptors that occupy the numbers of closed ones, see [`occupy`].
 static PLACES: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
-/// Descriptors a device closes, at most.
+/// Largest number of descriptors that a device closes.
 const MOST_CLOSED: usize = 16;
-/// Until when a link is taken to be down.
+/// Time until which a link counts as down.
 static DOWN_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
 static PACED: OnceLock<Result<(), i32>> = OnceLock::new();
 
-/// The control thread stays outside as long as this lives.
+/// Keeps the control thread outside the gate while it lives.
 #[derive(Debug)]
 pub(super) struct Pass(&'static Gate);
 
-/// Begins to pace the control thread. The error is DPDK's number.
+/// Starts to pace the control thread. The error is DPDK's error number.
 pub(super) fn open() -> Result<(), i32> {
-    // SAFETY: DPDK has been started, or there would be no port to open the gate for; the function lives as long as the process.
+    // SAFETY: DPDK has been started, because a port exists that needs the gate. The function lives as long as the
+    // process.
     *PACED.get_or_init(|| match unsafe { ffi::pathweave_dpdk_pace(rests) } {
         0 => Ok(()),
         why => Err(why),
     })
 }
 
-/// Waits until the control thread is outside; `None`: it is not paced. Who is inside must not enter once more.
+/// Waits until the control thread is outside. Returns `None` if it is not paced. A thread inside must not enter
+/// again.
 pub(super) fn enter() -> Option<Pass> {
     PACED.get()?.ok()?;
     Some(GATE.get_or_init(Gate::default).enter())
 }
 
-/// A device has closed descriptors. The control thread may have been told of them before its rest, and after it would read from
-/// others of the same numbers, without end: so nobody gets these numbers until it has had its turn.
+/// Occupies the numbers of descriptors that a device has closed, until the control thread has run. The control thread
+/// may have been notified about them before its rest. After it, it would read without end from other descriptors that
+/// reuse the numbers.
 pub(super) fn occupy() {
-    // Where it is not paced it does not rest.
+    // Without pacing the control thread does not rest.
     if PACED.get().is_none_or(Result::is_err) {
         return;
     }
@@ -83,7 +87,7 @@ pub(super) fn occupy() {
     places.extend((0..MOST_CLOSED).map_while(|_| eventfd(0, EventfdFlags::CLOEXEC).ok()));
 }
 
-/// A link is down: those that have something to tell about it wait less long.
+/// Shortens the rests of the control thread while a link is down, so that connections are set up faster.
 pub(super) fn hurry() {
     *DOWN_UNTIL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + DOWN_FOR);
 }
@@ -124,7 +128,7 @@ impl Gate {
         }
     }
 
-    /// A rest of the control thread.
+    /// Rests the control thread: lets other threads in, and waits until they have left.
     fn rest(&self, rest: impl FnOnce()) {
         *self.lock() = Inside::Frames(0);
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Frames that are ours for the moment: those that have arrived, and those that are about to leave.
+//! Frames owned by this process: received ones, and those about to be sent.
 
 #![allow(unsafe_code, reason = "frames lie in DPDK's memory; each block says why it is valid")]
 
@@ -6,22 +6,22 @@ use std::ptr::null_mut;
 
 use super::ffi::{self, Mbuf, Pool};
 
-/// Frames one call takes of a port, or gives it, at most.
+/// Largest number of frames that one call takes from a port or gives to it.
 pub(super) const BURST: usize = 64;
-/// And at least, however long they are.
+/// Smallest burst, for frames of any length.
 const LEAST_BURST: usize = 8;
-/// Bytes of a burst, in proportion to which long frames come in shorter ones. What a burst has been copied to is read from there
-/// once it is complete: it is to be in a second-level cache still.
+/// Bytes of a burst, which makes bursts of long frames shorter. The copied bytes of a burst are read when it is
+/// complete, and should still be in the second-level cache.
 const BURST_BYTES: usize = 128 << 10;
 
-/// Frames of a length that one call takes of a port, or gives it.
+/// Returns the number of frames of this length that one call takes from a port or gives to it.
 pub(super) fn burst_of(frame_bytes: usize) -> usize {
     (BURST_BYTES / frame_bytes.max(1)).clamp(LEAST_BURST, BURST)
 }
-/// Frames that wait for room at the port.
+/// Largest number of frames that wait for space at the port.
 const MOST_WAITING: usize = 4 * BURST;
 
-/// Frames that have arrived and that nobody has seen.
+/// Received frames that have not been delivered.
 #[derive(Debug)]
 pub(super) struct Arrived {
     frames: [*mut Mbuf; BURST],
@@ -32,7 +32,7 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// Of at most `burst` frames.
+    /// Creates an empty store for bursts of at most `burst` frames.
     pub(super) fn new(burst: usize) -> Self {
         let (frames, bytes, lengths) = ([null_mut(); BURST], [null_mut(); BURST], [0; BURST]);
         Arrived { frames, bytes, lengths, count: 0, burst: burst.min(BURST) }
@@ -42,11 +42,12 @@ impl Arrived {
         self.count == 0
     }
 
-    /// Takes what is at the port, if nothing is held.
+    /// Takes a burst from the port, if none is stored.
     pub(super) fn take(&mut self, port: u16) {
         if self.count == 0 {
             let (frames, bytes) = (self.frames.as_mut_ptr(), self.bytes.as_mut_ptr());
-            // SAFETY: the arrays have room for as many as said, and the port lives, for a `Port` calls this.
+            // SAFETY: the arrays have space for the given number of frames, and the port is alive because a `Port`
+            // calls this.
             let count = unsafe {
                 ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), self.burst as u16)
             };
@@ -54,9 +55,9 @@ impl Arrived {
         }
     }
 
-    /// Shows all to `sink` and gives them back. Returns how many there were.
+    /// Passes all frames to `sink` and frees them. Returns their number.
     pub(super) fn show(&mut self, mut sink: impl FnMut(&mut [u8])) -> usize {
-        /// Gives frames back, also where `sink` panics: nobody is shown the same ones again.
+        /// Frees the frames even if `sink` panics, so that no frame is delivered twice.
         struct Shown<'a>(&'a mut Arrived);
         impl Drop for Shown<'_> {
             fn drop(&mut self) {
@@ -67,15 +68,15 @@ impl Arrived {
         let count = shown.0.count;
         for index in 0..count {
             let (bytes, length) = (shown.0.bytes[index], shown.0.lengths[index] as usize);
-            // SAFETY: the frame is ours until it is freed, its driver has written so many bytes there, and nobody else has a
-            // reference to it.
+            // SAFETY: we own the frame until it is freed, its driver has written `length` bytes there, and no other
+            // reference to it exists.
             sink(unsafe { std::slice::from_raw_parts_mut(bytes, length) });
         }
         count
     }
 
     fn free(&mut self) {
-        // SAFETY: the first `count` are frames of DPDK that nobody else has.
+        // SAFETY: the first `count` frames belong to DPDK, and we alone own them.
         unsafe { ffi::pathweave_dpdk_free(self.frames.as_mut_ptr(), self.count as u32) };
         self.count = 0;
     }
@@ -87,10 +88,10 @@ impl Drop for Arrived {
     }
 }
 
-/// Frames on their way out.
+/// Frames to be sent.
 #[derive(Debug)]
 pub(super) struct Leaving {
-    /// Empty ones, and where their bytes are.
+    /// Empty frames, with the addresses of their bytes.
     spare: [(*mut Mbuf, *mut u8); BURST],
     spares: usize,
     waiting: Vec<*mut Mbuf>,
@@ -113,18 +114,19 @@ impl Leaving {
         self.waiting.len()
     }
 
-    /// Whether so many more may wait. At most a burst can be wanted.
+    /// Returns true if `wanted` more frames may wait. `wanted` is at most a burst.
     pub(super) fn has_room(&self, wanted: usize) -> bool {
         self.waiting.len() + wanted <= MOST_WAITING
     }
 
-    /// Gets as many empty frames, and no more: those that have just left are the next, and are in a cache still. False: the pool has
-    /// none left.
+    /// Fetches empty frames until there are `wanted`, and no more. The most recently sent frames come first and are
+    /// still in a cache. Returns false if the pool is exhausted.
     pub(super) fn has_spares(&mut self, pool: *mut Pool, wanted: usize) -> bool {
         if self.spares < wanted.min(BURST) {
             let missing = wanted.min(BURST) - self.spares;
             let (mut frames, mut bytes) = ([null_mut(); BURST], [null_mut(); BURST]);
-            // SAFETY: the arrays have room for as many as said, and the pool lives, for a `Port` calls this.
+            // SAFETY: the arrays have space for the given number of frames, and the pool is alive because a `Port`
+            // calls this.
             let result = unsafe {
                 ffi::pathweave_dpdk_allocate(pool, frames.as_mut_ptr(), bytes.as_mut_ptr(), missing as u32)
             };
@@ -139,12 +141,13 @@ impl Leaving {
         wanted <= BURST
     }
 
-    /// Has `write` write a frame, of the length it returns; it may write none. False: there is no empty one.
+    /// Lets `write` fill an empty frame and queues it with the returned length. `write` may return `None`, which
+    /// queues nothing. Returns false without an empty frame.
     #[inline]
     pub(super) fn push(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let Some(last) = self.spares.checked_sub(1) else { return false };
         let (frame, bytes) = self.spare[last];
-        // SAFETY: frames of the pool have so much room (`Port::open`), and this one is ours alone.
+        // SAFETY: frames of the pool have `frame_bytes` of space (`Port::open`), and we alone own this one.
         let room = unsafe { std::slice::from_raw_parts_mut(bytes, self.frame_bytes) };
         let length = write(room).filter(|length| (1..=self.frame_bytes).contains(length));
         if let Some(length) = length.and_then(|length| u16::try_from(length).ok()) {
@@ -155,13 +158,14 @@ impl Leaving {
         true
     }
 
-    /// Gives the port what it takes. Returns how many that were.
+    /// Gives the port as many frames as it accepts. Returns their number.
     pub(super) fn leave(&mut self, port: u16, frees_quietly: bool) -> usize {
         let mut left = 0;
         while left < self.waiting.len() {
             let count = (self.waiting.len() - left).min(BURST);
             let (frames, lengths) = (&mut self.waiting[left..], &self.lengths[left..]);
-            // SAFETY: so many frames with their lengths follow, they are ours, and the port lives, for a `Port` calls this.
+            // SAFETY: `count` frames with their lengths follow, we own them, and the port is alive because a `Port`
+            // calls this.
             let taken = unsafe {
                 ffi::pathweave_dpdk_send(
                     port,
@@ -181,10 +185,10 @@ impl Leaving {
         left
     }
 
-    /// Drops what waits. Returns how many that were.
+    /// Drops the waiting frames. Returns their number.
     pub(super) fn drop_waiting(&mut self) -> usize {
         let count = self.waiting.len();
-        // SAFETY: they are frames of DPDK that nobody else has.
+        // SAFETY: the frames belong to DPDK, and we alone own them.
         unsafe { ffi::pathweave_dpdk_free(self.waiting.as_mut_ptr(), count as u32) };
         self.waiting.clear();
         self.lengths.clear();
@@ -196,7 +200,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         self.drop_waiting();
         let mut spare = self.spare.map(|(frame, _)| frame);
-        // SAFETY: the first `spares` are frames of DPDK that nobody else has.
+        // SAFETY: the first `spares` frames belong to DPDK, and we alone own them.
         unsafe { ffi::pathweave_dpdk_free(spare.as_mut_ptr(), self.spares as u32) };
     }
 }

@@ -1,4 +1,5 @@
-//! DPDK as the rest of the crate sees it: started once a process, with ports that frames go through. All `unsafe` code is here.
+//! Safe interface to DPDK: started once per process, with ports that carry frames. All `unsafe` code that calls DPDK
+//! is here.
 
 mod ffi;
 mod gate;

@@ -1,4 +1,4 @@
-//! A port: one queue of frames in each direction.
+//! Port of DPDK with one queue of frames in each direction.
 
 #![allow(unsafe_code, reason = "calls of DPDK; each block says why it is sound")]
 
@@ -13,45 +13,45 @@ use crate::dpdk::config::Device;
 use crate::dpdk::error::DpdkError;
 use crate::dpdk::memif;
 
-/// Threads of the process that may each keep some empty frames to themselves.
+/// Number of threads that may each cache empty frames.
 const THREADS: u32 = 16;
-/// As many each.
+/// Number of empty frames that each thread may cache.
 const KEPT_BY_THREAD: u32 = 96;
 
-/// What a port is opened with.
+/// Configuration of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortConfig {
-    /// Room of a frame, in bytes, at least that of the longest.
+    /// Room of a frame in bytes, at least the size of the largest one.
     pub(crate) frame_bytes: usize,
-    /// Bytes of the longest IP packet.
+    /// Size of the largest IP packet in bytes.
     pub(crate) mtu_bytes: u32,
-    /// Frames a queue holds, each way, where the device lets us choose.
+    /// Number of frames per queue, if the device allows a choice.
     pub(crate) queue_frames: u16,
 }
 
 impl PortConfig {
-    /// Frames there are of it.
+    /// Returns the number of frames in the pool.
     fn pool_frames(&self) -> u32 {
         2 * u32::from(self.queue_frames) + 8 * BURST as u32 + THREADS * KEPT_BY_THREAD
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of the pool in bytes.
     pub(crate) fn pool_bytes(&self) -> u64 {
-        // The header of a frame, and what drivers put in front of it, are 128 bytes each.
+        // The header of a frame and the space that drivers put in front of it are 128 bytes each.
         u64::from(self.pool_frames()) * (self.frame_bytes as u64 + 256)
     }
 }
 
-/// What the driver of a device does otherwise than others.
+/// Peculiarities of a device's driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ways {
-    /// It frees frames and may say that it has not: packet sockets.
+    /// The driver may free frames that it reports as not sent. True for packet sockets.
     frees_quietly: bool,
-    /// Its memory comes and goes with the other process: memif.
+    /// The driver unmaps memory when the peer process exits. True for memif.
     is_gated: bool,
-    /// It does not connect again by itself: the client of a memif.
+    /// The driver does not reconnect by itself. True for the client of a memif.
     must_be_restarted: bool,
-    /// Frames of any length go through it, whatever it says.
+    /// The driver accepts frames of any length, regardless of the limit that it reports.
     takes_any_length: bool,
 }
 
@@ -73,10 +73,10 @@ impl Ways {
     }
 }
 
-/// A port.
+/// Port of DPDK.
 #[derive(Debug)]
 pub(crate) struct Port {
-    // Frames go before their pool.
+    // Frames are dropped before their pool.
     arrived: Arrived,
     leaving: Leaving,
     burst: usize,
@@ -84,22 +84,22 @@ pub(crate) struct Port {
     mac: [u8; 6],
     ways: Ways,
     runs: bool,
-    /// Held while the device goes.
+    /// Lock and gate pass, held while the device is removed.
     closing: Option<(MutexGuard<'static, ()>, Option<Pass>)>,
 }
 
-/// The device, which goes with its pool.
+/// Device, which is removed together with its pool.
 #[derive(Debug)]
 struct Attached {
     port: u16,
     pool: *mut Pool,
 }
 
-// SAFETY: DPDK's ports and pools are no thread's own; who has the `Port` has them alone.
+// SAFETY: DPDK's ports and pools are not tied to a thread, and the owner of the `Port` has exclusive access to them.
 unsafe impl Send for Port {}
 
 impl Port {
-    /// Makes a device and its port, and starts it. DPDK must have been started.
+    /// Creates a device with its port and starts it. DPDK must have been started.
     ///
     /// # Errors
     /// [`DpdkError`].
@@ -112,12 +112,12 @@ impl Port {
             gate::open().map_err(refused)?;
             gate::hurry();
         }
-        // DPDK's last words before now are about something else.
+        // Clears earlier messages of DPDK, which concern something else.
         reason(0);
         let quiet = gate::enter();
         let mut attached = attach(device).map_err(|number| no_device(device, number))?;
         let mut facts = Facts::NONE;
-        // SAFETY: the port was made above, and the pointer is to a value of the right type.
+        // SAFETY: the port was created above, and the pointer is to a value of the right type.
         match unsafe { ffi::pathweave_dpdk_look(attached.port, &raw mut facts) } {
             0 => {}
             number => return Err(refused(number)),
@@ -153,7 +153,7 @@ impl Port {
         drop(quiet);
         drop(control);
         match started {
-            // Its server is not there yet.
+            // The server of the memif is not running yet.
             Err(_) if ways.must_be_restarted => {}
             Err(number) => return Err(refused(number)),
             Ok(()) => {}
@@ -161,14 +161,14 @@ impl Port {
         Ok(port)
     }
 
-    /// Its Ethernet address.
+    /// Returns the Ethernet address.
     pub(crate) fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// Whether the link is up.
+    /// Returns true if the link is up.
     pub(crate) fn is_up(&self) -> bool {
-        // SAFETY: the port lives.
+        // SAFETY: the port is alive.
         let is_up = self.runs && unsafe { ffi::pathweave_dpdk_is_up(self.device.port) } != 0;
         if !is_up && self.ways.is_gated {
             gate::hurry();
@@ -176,13 +176,13 @@ impl Port {
         is_up
     }
 
-    /// Frames that arrived and were dropped for want of room.
+    /// Returns the number of received frames dropped for lack of space.
     pub(crate) fn missed(&self) -> u64 {
-        // SAFETY: the port lives.
+        // SAFETY: the port is alive.
         unsafe { ffi::pathweave_dpdk_missed(self.device.port) }
     }
 
-    /// Connects again, if it is one that must be told to and its link is down.
+    /// Reconnects a port that does not do so by itself, if its link is down.
     pub(crate) fn revive(&mut self) {
         if !self.ways.must_be_restarted || self.is_up() {
             return;
@@ -190,17 +190,17 @@ impl Port {
         let _control = control();
         let _quiet = gate::enter();
         if self.runs {
-            // SAFETY: the port lives.
+            // SAFETY: the port is alive.
             unsafe { ffi::pathweave_dpdk_halt(self.device.port) };
             gate::occupy();
             self.runs = false;
         }
-        // If it does not, it will be tried again.
+        // A failed attempt is repeated later.
         let _ = self.run();
     }
 
     fn run(&mut self) -> Result<(), i32> {
-        // SAFETY: the port lives.
+        // SAFETY: the port is alive.
         match unsafe { ffi::pathweave_dpdk_run(self.device.port) } {
             0 => {
                 self.runs = true;
@@ -210,7 +210,7 @@ impl Port {
         }
     }
 
-    /// Whether a frame has arrived.
+    /// Returns true if a frame has arrived.
     pub(crate) fn has_arrived(&mut self) -> bool {
         if self.arrived.is_empty() && self.runs {
             join();
@@ -220,21 +220,21 @@ impl Port {
         !self.arrived.is_empty()
     }
 
-    /// Shows what has arrived to `sink`, and returns how many frames that were.
+    /// Passes received frames to `sink`, and returns their number.
     pub(crate) fn receive(&mut self, sink: impl FnMut(&mut [u8])) -> usize {
         if self.has_arrived() { self.arrived.show(sink) } else { 0 }
     }
 
-    /// The most frames that one batch can have.
+    /// Largest number of frames in a batch.
     pub(crate) const MOST_FRAMES: usize = BURST;
 
-    /// The most frames that one call to [`receive`](Port::receive) shows, and of so many that wait it is time to
-    /// [`flush`](Port::flush): they are still in a cache.
+    /// Returns the largest number of frames that one call to [`receive`](Port::receive) delivers. When so many frames
+    /// wait, it is time to [`flush`](Port::flush), as they are still in a cache.
     pub(crate) fn burst(&self) -> usize {
         self.burst
     }
 
-    /// Whether so many frames, at most a burst, can be sent now.
+    /// Returns true if `wanted` frames, at most a burst, can be sent now.
     pub(crate) fn has_room(&mut self, wanted: usize) -> bool {
         if !self.leaving.has_room(wanted) {
             self.flush();
@@ -246,14 +246,15 @@ impl Port {
         self.leaving.has_spares(self.device.pool, wanted)
     }
 
-    /// Has `write` write a frame, of the length it returns, and puts it among those that leave with the next
-    /// [`flush`](Port::flush). False: there is no room, of which [`has_room`](Port::has_room) tells before.
+    /// Lets `write` fill a frame and queues it with the returned length, to be sent by the next
+    /// [`flush`](Port::flush). Returns false without an empty frame, which [`has_room`](Port::has_room) excludes.
     #[inline]
     pub(crate) fn send(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         self.leaving.push(write)
     }
 
-    /// Gives frames to the device. Returns how many were dropped because the link is down; others wait for room.
+    /// Gives waiting frames to the device. Returns the number of frames dropped because the link is down. Other
+    /// frames wait for space.
     pub(crate) fn flush(&mut self) -> usize {
         if self.leaving.waiting() == 0 {
             return 0;
@@ -266,7 +267,7 @@ impl Port {
         if self.leaving.waiting() > 0 && !self.is_up() { self.leaving.drop_waiting() } else { 0 }
     }
 
-    /// Frames that wait for room at the device.
+    /// Returns the number of frames that wait for space at the device.
     pub(crate) fn waiting(&self) -> usize {
         self.leaving.waiting()
     }
@@ -278,7 +279,7 @@ impl Port {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: the port lives, nobody uses it any more, and all frames of its pool that were ours have been freed.
+        // SAFETY: the port is alive and no longer in use, and all frames of its pool that we owned have been freed.
         unsafe { ffi::pathweave_dpdk_detach(self.port, self.pool) };
         gate::occupy();
     }
@@ -286,13 +287,13 @@ impl Drop for Attached {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        // What was sent last leaves if it can.
+        // Sends the remaining frames if possible.
         self.flush();
         self.closing = Some((control(), gate::enter()));
     }
 }
 
-/// One call at a time makes or ends ports.
+/// Serialises the calls that create or remove ports.
 fn control() -> MutexGuard<'static, ()> {
     static CONTROL: Mutex<()> = Mutex::new(());
     CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
@@ -313,13 +314,13 @@ fn attach(device: &Device) -> Result<Attached, i32> {
     let text = |text: String| CString::new(text).map_err(|_| -libc::EINVAL);
     let (name, arguments) = (text(name)?, text(arguments)?);
     let mut port = u16::MAX;
-    // SAFETY: three strings, and room for the number.
+    // SAFETY: the arguments are three strings and space for the port's number.
     let result =
         unsafe { ffi::pathweave_dpdk_attach(bus.as_ptr(), name.as_ptr(), arguments.as_ptr(), &raw mut port) };
     if result == 0 { Ok(Attached { port, pool: std::ptr::null_mut() }) } else { Err(result) }
 }
 
-/// A device was not made.
+/// Returns the error for a device that could not be created.
 fn no_device(device: &Device, number: i32) -> DpdkError {
     let why = reason(number);
     match device {
@@ -332,22 +333,23 @@ fn no_device(device: &Device, number: i32) -> DpdkError {
     }
 }
 
-/// Gives this thread a number of DPDK's, which makes its use of pools cheap, until it ends. Without one all works, too.
+/// Registers this thread with DPDK until it ends, which makes its use of pools cheap. Everything works without it,
+/// too.
 fn join() {
     struct Joined(bool);
     impl Drop for Joined {
         fn drop(&mut self) {
             if self.0 {
-                // SAFETY: this thread was registered, and nothing of it uses DPDK after its own values have gone.
+                // SAFETY: this thread was registered, and does not use DPDK after its thread-local values are gone.
                 unsafe { ffi::pathweave_dpdk_leave() };
             }
         }
     }
     thread_local! {
-        // SAFETY: DPDK has been started, or there would be no port.
+        // SAFETY: DPDK has been started, because a port exists.
         static JOINED: Joined = Joined(unsafe { ffi::pathweave_dpdk_join() } == 0);
     }
-    // A thread that is about to end may have left.
+    // A thread that is about to end may have deregistered already.
     let _ = JOINED.try_with(|_| ());
 }
 

@@ -1,4 +1,4 @@
-//! Starts DPDK.
+//! Start of DPDK.
 
 #![allow(unsafe_code, reason = "calls of DPDK; each block says why it is sound")]
 
@@ -13,21 +13,22 @@ use crate::dpdk::config::Device;
 use crate::dpdk::error::DpdkError;
 use crate::dpdk::memory::Pages;
 
-/// Megabytes that DPDK may take of ordinary memory. The system gives them as they are written to.
+/// Largest amount of ordinary memory for DPDK, in megabytes. The system provides it as it is written to.
 const ORDINARY_MEMORY_MB: &str = "1024";
-/// Name of its folder for files of a process, in which nothing is put.
+/// Name of DPDK's folder for files of a process. Nothing is stored there.
 const FILES: &str = "pathweave";
 
-/// Starts DPDK with the memory and for the device asked for, if this process has not yet: it can be started once.
+/// Starts DPDK with this memory and for this device. It can be started only once per process; later calls return the
+/// first result.
 ///
 /// # Errors
-/// It does not start, and has not since.
+/// If DPDK does not start now, or did not start before.
 pub(crate) fn start(device: &Device, pages: Pages) -> Result<(), DpdkError> {
     static STARTED: OnceLock<Result<(), DpdkError>> = OnceLock::new();
     STARTED.get_or_init(|| start_anew(arguments(device, pages, first_core()))).clone()
 }
 
-/// The first core this thread may run on: where DPDK ties its own thread to, which does nothing.
+/// Returns the first core that this thread may run on. DPDK pins its main thread there, which does nothing.
 fn first_core() -> usize {
     let allowed = sched_getaffinity(None).ok();
     let is_allowed = |core: &usize| allowed.as_ref().is_some_and(|set| set.is_set(*core));
@@ -40,7 +41,7 @@ fn arguments(device: &Device, pages: Pages, core: usize) -> Vec<String> {
     all.push(format!("0@{core}"));
     let more: &[&str] = match pages {
         Pages::Huge => &["--in-memory"],
-        // In place of "in memory only", which DPDK does not take together with ordinary pages.
+        // Replaces `--in-memory`, which DPDK does not accept together with ordinary pages.
         Pages::Ordinary => &["--no-huge", "--no-shconf", "-m", ORDINARY_MEMORY_MB],
     };
     all.extend(more.iter().map(|word| (*word).to_owned()));
@@ -54,16 +55,16 @@ fn arguments(device: &Device, pages: Pages, core: usize) -> Vec<String> {
 fn start_anew(arguments: Vec<String>) -> Result<(), DpdkError> {
     let start = move || {
         let words: Vec<CString> = arguments.into_iter().filter_map(|word| CString::new(word).ok()).collect();
-        // It permutes them.
+        // DPDK permutes the pointers.
         let mut pointers: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
         pointers.push(std::ptr::null_mut());
-        // SAFETY: the pointers are to strings that live as long as the process, for they are leaked below, and end in a null pointer
-        // as those of `main` do.
+        // SAFETY: the pointers are to strings that live as long as the process, because they are leaked below. They
+        // end in a null pointer like those of `main`.
         let result = unsafe { ffi::pathweave_dpdk_start(words.len() as c_int, pointers.as_mut_ptr()) };
         std::mem::forget(words);
         result
     };
-    // In a thread of its own, for it ties the thread to a core.
+    // Runs in a separate thread, because DPDK pins the thread to a core.
     match std::thread::Builder::new()
         .name("dpdk-start".into())
         .spawn(start)
@@ -76,15 +77,15 @@ fn start_anew(arguments: Vec<String>) -> Result<(), DpdkError> {
     }
 }
 
-/// Why DPDK has refused something: its own last words if there are any, or the number's.
+/// Returns the reason for DPDK's refusal: its last log messages, or else the text of the error number.
 pub(super) fn reason(number: c_int) -> String {
     let mut text = [0u8; 512];
-    // SAFETY: it writes at most as many bytes as said.
+    // SAFETY: the function writes at most `text.len()` bytes.
     let bytes = unsafe { ffi::pathweave_dpdk_said(text.as_mut_ptr().cast(), text.len()) };
     let said = String::from_utf8_lossy(&text[..bytes.min(text.len())]).into_owned();
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match lines.split_last() {
-        // The first line may be cut, and the last ones only repeat that something has failed.
+        // The first line may be cut off, and the last lines only repeat that something has failed.
         Some((last, before)) => {
             before.iter().rev().take(2).rev().chain([last]).copied().collect::<Vec<_>>().join("; ")
         }

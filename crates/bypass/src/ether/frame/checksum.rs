@@ -1,13 +1,13 @@
-//! The Internet's checksum (RFC 1071).
+//! Internet checksum (RFC 1071).
 
 use std::net::IpAddr;
 
-/// A sum of 16-bit words in one's complement, not folded yet.
+/// One's complement sum of 16-bit words, not folded yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// Of what the checksum of UDP or ICMPv6 covers besides the message and its length: both addresses and the protocol.
+    /// Returns the sum of both addresses and the protocol, which the checksums of UDP and ICMPv6 cover.
     pub(crate) fn of_addresses(from: IpAddr, to: IpAddr, protocol: u8) -> Self {
         let add = |sum: Sum, address: IpAddr| match address {
             IpAddr::V4(address) => sum.with(&address.octets()),
@@ -16,23 +16,23 @@ impl Sum {
         add(add(Sum::default().with_number(protocol.into()), from), to)
     }
 
-    /// With the length of the datagram and its header, as it is counted beside the addresses.
+    /// Adds the length of the datagram with its header, which is part of the pseudo-header.
     #[inline]
     pub(crate) fn with_length(self, bytes: u16) -> Self {
         self.with_number(bytes)
     }
 
-    /// With a word that stands in no memory: in the order in which words are read.
+    /// Adds a number, in the byte order in which words are read from memory.
     #[inline]
     fn with_number(self, word: u16) -> Self {
         Sum(self.0 + u64::from(word.to_be()))
     }
 
-    /// With these bytes. All but the last piece must have an even number of them.
+    /// Adds bytes. All but the last piece must have an even number of them.
     #[inline]
     pub(crate) fn with(self, bytes: &[u8]) -> Self {
-        // Two independent sums of four bytes each: the carry of a word goes into the upper half of its sum. A packet is far too
-        // short to fill it.
+        // Two independent sums of four bytes each. The carries of words collect in the upper half of each sum, which
+        // no packet is long enough to fill.
         let (pairs, rest) = bytes.as_chunks::<8>();
         let (mut low, mut high) = (0u64, 0u64);
         for pair in pairs {
@@ -51,7 +51,7 @@ impl Sum {
         Sum(sum)
     }
 
-    /// In 16 bits, in the byte order in which words were read.
+    /// Returns the sum in 16 bits, in the byte order in which words were read.
     pub(crate) fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -60,12 +60,12 @@ impl Sum {
         sum as u16
     }
 
-    /// What makes the sum of everything all ones: what stands in a header.
+    /// Returns the checksum for a header: the value that makes the sum of everything all ones.
     pub(crate) fn complement(self) -> [u8; 2] {
         (!self.folded()).to_ne_bytes()
     }
 
-    /// Whether it is the sum of something whole, its checksum included.
+    /// Returns true if the summed bytes, including their checksum, are intact.
     pub(crate) fn is_sound(self) -> bool {
         self.folded() == 0xffff
     }
@@ -92,7 +92,8 @@ mod tests {
                 slow = (slow & 0xffff) + (slow >> 16);
             }
             let fast = u16::from_be_bytes(Sum::default().with(&bytes).folded().to_ne_bytes());
-            // Zero has two forms in one's complement, and a sum of words that are not all zero is never the first.
+            // Zero has two forms in one's complement. The sum of words that are not all zero never takes the first
+            // one.
             prop_assert_eq!(u32::from(fast), slow);
         }
     }

@@ -1,4 +1,4 @@
-//! Ethernet, IP and UDP around a datagram, as bytes: written by [`Template`], read by [`parse`].
+//! Ethernet, IP and UDP headers around a datagram: written by [`Template`], read by [`parse`].
 
 mod checksum;
 mod parse;
@@ -8,23 +8,23 @@ pub(crate) use checksum::Sum;
 pub use parse::{Flaw, Parsed, parse};
 pub use template::{Ends, Mac, Template};
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub const ETHERNET: usize = 14;
-/// Bytes of an IPv4 header without options.
+/// Size of an IPv4 header without options in bytes.
 const IPV4: usize = 20;
-/// Bytes of an IPv6 header.
+/// Size of an IPv6 header in bytes.
 pub(crate) const IPV6: usize = 40;
-/// Bytes of a UDP header.
+/// Size of a UDP header in bytes.
 const UDP: usize = 8;
 
-/// What Ethernet says is behind its header.
+/// EtherTypes of the following header.
 const TYPE_IPV4: u16 = 0x0800;
 pub(crate) const TYPE_IPV6: u16 = 0x86dd;
-/// Tags of virtual networks: IEEE 802.1Q, and the outer one of two.
+/// EtherTypes of VLAN tags: IEEE 802.1Q, and the outer tag of two.
 const TYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
-/// What IP says is behind its header.
+/// IP protocol numbers of the following header.
 const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_FRAGMENT: u8 = 44;
 
-/// The longest headers of a frame, in bytes: Ethernet, IPv6 and UDP.
+/// Size of the largest headers of a frame in bytes: Ethernet, IPv6 and UDP.
 pub const MAX_HEADERS: usize = ETHERNET + IPV6 + UDP;

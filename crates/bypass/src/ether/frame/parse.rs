@@ -1,4 +1,4 @@
-//! Frames as they arrive: nothing in them is trusted.
+//! Parser of received frames. Nothing in them is trusted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -8,50 +8,50 @@ use pathweave_wire::Ecn;
 use super::checksum::Sum;
 use super::{ETHERNET, IPV4, IPV6, PROTOCOL_FRAGMENT, PROTOCOL_UDP, TYPE_IPV4, TYPE_IPV6, TYPES_VLAN, UDP};
 
-/// A UDP datagram in a frame.
+/// UDP datagram in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// Who sent it.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// Whom it is for.
+    /// Address of the receiver.
     pub to: SocketAddr,
-    /// Congestion notification codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
-    /// Where in the frame it lies.
+    /// Position of the datagram in the frame.
     pub datagram: Range<usize>,
 }
 
-/// Why a frame is no datagram of ours.
+/// Reason why a frame has no valid datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Flaw {
-    /// It ends before a header or a length says.
+    /// The frame ends before a header or a length field indicates.
     #[error("truncated")]
     Truncated,
-    /// It is tagged as one of a virtual network, of which this end is not.
+    /// The frame has a VLAN tag, which this end does not use.
     #[error("of a virtual network")]
     Vlan,
-    /// It is not of IP, or not as RFC 791 and RFC 8200 have it.
+    /// The frame is not IP, or violates RFC 791 or RFC 8200.
     #[error("not of IP")]
     NotIp,
-    /// IP with options or extension headers, which nothing sends here.
+    /// The packet has IP options or extension headers, which no peer sends.
     #[error("with IP options")]
     Options,
-    /// A piece of a packet: ours are never cut.
+    /// The packet is a fragment. Peers never fragment.
     #[error("a fragment")]
     Fragment,
-    /// IP of another kind than UDP.
+    /// The packet is not UDP.
     #[error("not of UDP")]
     NotUdp,
-    /// A checksum is wrong: of IP, or of UDP.
+    /// The checksum of IP or UDP is wrong.
     #[error("of a wrong checksum")]
     Checksum,
-    /// From port 0 or for it, which is nobody's.
+    /// The source or destination port is 0, which is not valid.
     #[error("of port 0")]
     Port,
 }
 
 impl Flaw {
-    /// All there are.
+    /// All flaws.
     pub const ALL: [Flaw; 8] = [
         Flaw::Truncated,
         Flaw::Vlan,
@@ -64,10 +64,10 @@ impl Flaw {
     ];
 }
 
-/// Finds the datagram in a frame.
+/// Returns the datagram in a frame.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The flaw of the frame.
 #[inline]
 pub fn parse(frame: &[u8]) -> Result<Parsed, Flaw> {
     let kind = u16::from_be_bytes(*frame[..ETHERNET.min(frame.len())].last_chunk().ok_or(Flaw::Truncated)?);
@@ -91,9 +91,9 @@ fn parse_ipv4(bytes: &[u8]) -> Result<Parsed, Flaw> {
         return Err(Flaw::Checksum);
     }
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    // What is behind is padding of short frames.
+    // Bytes beyond the length are padding of a short frame.
     let udp = bytes.get(IPV4..total).ok_or(Flaw::Truncated)?;
-    // More fragments follow, or this is not the first.
+    // Either more fragments follow, or this is not the first one.
     if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
         return Err(Flaw::Fragment);
     }
@@ -114,7 +114,7 @@ fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, Flaw> {
     match header[6] {
         PROTOCOL_UDP => {}
         PROTOCOL_FRAGMENT => return Err(Flaw::Fragment),
-        // Hop-by-hop, routing, destination options.
+        // Extension headers: hop-by-hop, routing, destination options.
         0 | 43 | 60 => return Err(Flaw::Options),
         _ => return Err(Flaw::NotUdp),
     }
@@ -126,7 +126,7 @@ fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, Flaw> {
     parse_udp(udp, ETHERNET + IPV6, (address(8).into(), address(24).into()), Ecn::from_bits(class))
 }
 
-/// `bytes`: all that IP says is behind its header. `at`: where in the frame they begin.
+/// Parses a UDP header. `bytes` is everything behind the IP header, and starts at `at` in the frame.
 #[inline]
 fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) -> Result<Parsed, Flaw> {
     let header: &[u8; UDP] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
@@ -142,10 +142,10 @@ fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) ->
     let pseudo = Sum::of_addresses(from, to, PROTOCOL_UDP).with_length(length);
     let written = [header[6], header[7]];
     let sound = match (written, from) {
-        // None was made, which only IPv4 allows.
+        // The sender computed no checksum, which only IPv4 permits.
         ([0, 0], from) => from.is_ipv4(),
-        // On a virtual link: the adapter that should have completed it was never passed, and neither was a cable. The kernel
-        // takes such a packet for sound, too.
+        // On a virtual link the checksum may be incomplete, as no adapter that completes it was involved. No cable
+        // was either, so the kernel accepts such a packet as well.
         (written, _) if u16::from_ne_bytes(written) == pseudo.folded() => true,
         _ => pseudo.with(all).is_sound(),
     };
@@ -169,7 +169,7 @@ mod tests {
         Ends { from_mac: [2, 0, 0, 0, 0, 1], to_mac: [2, 0, 0, 0, 0, 2], from, to }
     }
 
-    /// As we send it: over IPv4 without a checksum of UDP.
+    /// Returns a frame as this crate sends it: over IPv4 without a UDP checksum.
     fn sent(v6: bool, datagram: &[u8]) -> Vec<u8> {
         let template = Template::new(ends(v6), Ecn::Capable0).unwrap();
         let mut out = vec![0; MAX_HEADERS + datagram.len()];
@@ -178,7 +178,7 @@ mod tests {
         out
     }
 
-    /// As others send it: with one, in any case.
+    /// Returns a frame as other senders write it, with a UDP checksum in any case.
     fn frame(v6: bool, datagram: &[u8]) -> Vec<u8> {
         let mut frame = sent(v6, datagram);
         if !v6 {
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn a_frame_of_ipv6_is_the_one_the_specifications_have() {
-        // Computed by hand from RFC 8200, 768 and 1071: the words of both addresses, length and protocol (0xfd00 + 1 + 0xfd00 +
-        // 2 + 12 + 17), of the UDP header (0xc000 + 0x4853 + 12) and of "ABCD" (0x4142 + 0x4344) come to 0x38705, with its
-        // carry 0x8708, whose complement is 0x78f7.
+        // Computed by hand from RFC 8200, 768 and 1071. The words of both addresses, length and protocol are
+        // 0xfd00 + 1 + 0xfd00 + 2 + 12 + 17, those of the UDP header 0xc000 + 0x4853 + 12, and those of "ABCD"
+        // 0x4142 + 0x4344. The sum is 0x38705, with its carry 0x8708, whose complement is 0x78f7.
         let expected = [
             &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd][..],
             &[0x60, 0x20, 0, 0, 0, 12, 17, 64],
@@ -245,7 +245,7 @@ mod tests {
             change(&mut frame);
             parse(&frame).unwrap_err()
         };
-        /// Changes the IPv4 header and makes its checksum anew.
+        /// Changes the IPv4 header and recomputes its checksum.
         fn ipv4(frame: &mut [u8], change: impl Fn(&mut [u8])) {
             let header = &mut frame[ETHERNET..ETHERNET + IPV4];
             change(header);
@@ -282,7 +282,7 @@ mod tests {
         let mut none = frame(false, b"datagram");
         none[40..42].fill(0);
         assert!(parse(&none).is_ok());
-        // As a packet leaves a sender whose adapter completes checksums: the sum of the pseudo header alone.
+        // A sender whose adapter completes checksums writes the sum of the pseudo-header only.
         for v6 in [false, true] {
             let mut begun = frame(v6, b"datagram");
             let at = begun.len() - b"datagram".len() - 2;
@@ -322,8 +322,8 @@ mod tests {
             let bit = bit % (8 * frame.len());
             frame[bit / 8] ^= 1 << (bit % 8);
             if let Ok(parsed) = parse(&frame) {
-                // What Ethernet's own check sequence covers alone, and in IPv6 class, flow label and hops; in IPv4 a checksum
-                // that says there is none.
+                // These bits are covered by Ethernet's frame check sequence only, and in IPv6 the traffic class, flow
+                // label and hop limit. In IPv4, a UDP checksum of 0 means that there is none.
                 let (at, ip) = (bit / 8, ETHERNET);
                 let uncovered = at < 12 || v6 && (at < ip + 4 || at == ip + 7) || !v6 && (40..42).contains(&at);
                 prop_assert!(uncovered, "bit {bit} of {frame:?} went unnoticed");

@@ -1,4 +1,4 @@
-//! Headers of frames to one peer on one path.
+//! Prepared headers of frames to one peer on one path.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,46 +7,46 @@ use pathweave_wire::Ecn;
 use super::checksum::Sum;
 use super::{ETHERNET, IPV4, IPV6, MAX_HEADERS, PROTOCOL_UDP, TYPE_IPV4, TYPE_IPV6, UDP};
 
-/// An Ethernet address.
+/// Ethernet address.
 pub type Mac = [u8; 6];
 
-/// Between whom frames go.
+/// Addresses of the two ends of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Ethernet address of this end.
     pub from_mac: Mac,
     /// Ethernet address of the next hop.
     pub to_mac: Mac,
-    /// This end; the port is the path's.
+    /// Address of this end, with the source port of the path.
     pub from: SocketAddr,
-    /// The peer, of the same address family.
+    /// Address of the peer, of the same address family.
     pub to: SocketAddr,
 }
 
-/// Hops a packet may take.
+/// Hop limit of packets.
 const HOPS: u8 = 64;
-/// IPv4 packets are not cut into fragments on the way. Such packets need no identification (RFC 6864).
+/// IPv4 flag that prevents fragmentation. Such packets need no identification (RFC 6864).
 const DO_NOT_FRAGMENT: u16 = 0x4000;
-/// Where the lengths of IPv4 and IPv6 stand, counted from the IP header.
+/// Offsets of the length fields of IPv4 and IPv6, from the IP header.
 const IPV4_LENGTH: usize = 2;
 const IPV6_LENGTH: usize = 4;
 const IPV4_CHECKSUM: usize = 10;
 
-/// The headers of frames between two ends, but for what differs from datagram to datagram: lengths and checksums.
+/// Headers of frames between two ends, without the fields that differ between datagrams: lengths and checksums.
 ///
-/// Over IPv4 the datagrams leave without a checksum of UDP (RFC 768: 0), as those of RoCEv2 do: what is sent here carries a CRC or an
-/// authentication tag of its own, and a sum over all bytes would cost as much as a copy of them at either end. Over IPv6 they
-/// must have one (RFC 8200, section 8.1).
+/// Over IPv4, datagrams have no UDP checksum (RFC 768: 0), like those of RoCEv2. Their payload has a CRC or an
+/// authentication tag of its own, and a sum over all bytes would cost as much as a copy of them at either end. Over
+/// IPv6 they must have one (RFC 8200, section 8.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Template {
     bytes: [u8; MAX_HEADERS],
     ip_bytes: usize,
-    /// Of IPv6, where there is a checksum: of both addresses and the protocol.
+    /// Partial checksum for IPv6: both addresses and the protocol.
     addresses: Option<Sum>,
 }
 
 impl Template {
-    /// `None`: the ends are of different families.
+    /// Creates the headers. Returns `None` if the ends are of different address families.
     pub fn new(ends: Ends, ecn: Ecn) -> Option<Self> {
         let mut bytes = [0; MAX_HEADERS];
         bytes[..6].copy_from_slice(&ends.to_mac);
@@ -64,7 +64,7 @@ impl Template {
                 (TYPE_IPV4, IPV4)
             }
             (IpAddr::V6(from), IpAddr::V6(to)) => {
-                // Version, then the traffic class across two bytes.
+                // The version, then the traffic class, which spans two bytes.
                 ip[0] = 0x60;
                 ip[1] = (ecn as u8) << 4;
                 ip[6] = PROTOCOL_UDP;
@@ -84,17 +84,18 @@ impl Template {
         Some(Template { bytes, ip_bytes, addresses })
     }
 
-    /// Bytes of the headers.
+    /// Returns the size of the headers in bytes.
     pub fn len(&self) -> usize {
         ETHERNET + self.ip_bytes + UDP
     }
 
-    /// Headers are never empty.
+    /// Returns false, as headers are never empty.
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// Writes a frame with this datagram to `out`, and returns its length; `None` if it does not fit there or into an IP packet.
+    /// Writes a frame with this datagram to `out` and returns its length. Returns `None` if it does not fit there or
+    /// exceeds the size of an IP packet.
     #[inline]
     pub fn write(&self, datagram: &[u8], out: &mut [u8]) -> Option<usize> {
         let headers = self.len();
@@ -115,7 +116,7 @@ impl Template {
         body.copy_from_slice(datagram);
         if let Some(addresses) = self.addresses {
             let sum = addresses.with_length(udp_bytes).with(udp).with(body).complement();
-            // Zero says that there is none; all ones are the same number.
+            // Zero means that there is no checksum. All ones represent the same number.
             udp[6..8].copy_from_slice(&if sum == [0, 0] { [0xff, 0xff] } else { sum });
         }
         Some(headers + body.len())

@@ -1,4 +1,4 @@
-//! This end of a link: its address, and which peers are on the link.
+//! Address of this end of a link, and the network on the link.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Address of this end on a link, and of the network there: `10.0.0.1/24`.
+/// Address of this end on a link with the network's prefix, for instance `10.0.0.1/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Local {
     address: IpAddr,
@@ -14,50 +14,50 @@ pub struct Local {
     gateway: Option<IpAddr>,
 }
 
-/// Why an address is none of a host on a link.
+/// Reason why an address is not valid for a host on a link.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LocalError {
-    /// It cannot be read.
+    /// The text is not an address with a prefix length.
     #[error(
         "{text:?} is no address with the length of its network's prefix, as 10.0.0.1/24 or fd00::1/64 is"
     )]
     Text {
-        /// What was given.
+        /// Text that was given.
         text: String,
     },
-    /// The prefix is as long as no network's.
+    /// The length of the prefix is invalid.
     #[error("a prefix of {prefix} bits; of {address} it has 1 to {most}")]
     Prefix {
-        /// The address.
+        /// Address that was given.
         address: IpAddr,
-        /// Bits that were given.
+        /// Prefix length that was given, in bits.
         prefix: u8,
-        /// Bits of an address.
+        /// Length of an address in bits.
         most: u8,
     },
-    /// It is not an address that one host has.
+    /// The address is not that of a single host.
     #[error("{address} is not the address of a host, but {what}")]
     NotHost {
-        /// The address.
+        /// Address that was given.
         address: IpAddr,
-        /// What it is.
+        /// Kind of the address.
         what: &'static str,
     },
-    /// The gateway cannot be reached on the link.
+    /// The gateway is not on the link.
     #[error("the gateway {gateway} is not another host in the network {local}")]
     Gateway {
-        /// The gateway.
+        /// Address of the gateway.
         gateway: IpAddr,
-        /// The network, as this end's address in it.
+        /// Address of this end, with the network's prefix.
         local: Local,
     },
 }
 
 impl Local {
-    /// An address in a network whose addresses have the first `prefix` bits in common.
+    /// Creates an address in a network whose addresses share the first `prefix` bits.
     ///
     /// # Errors
-    /// It is not that of a host.
+    /// If the prefix is invalid, or the address is not that of a host.
     pub fn new(address: IpAddr, prefix: u8) -> Result<Local, LocalError> {
         let most = bits(address);
         if !(1..=most).contains(&prefix) {
@@ -80,10 +80,10 @@ impl Local {
         Err(LocalError::NotHost { address, what })
     }
 
-    /// With a host of the link that passes packets on to other networks.
+    /// Sets the host on the link that forwards packets to other networks.
     ///
     /// # Errors
-    /// It is not on the link.
+    /// If the gateway is not another host on the link.
     pub fn with_gateway(self, gateway: IpAddr) -> Result<Local, LocalError> {
         if gateway == self.address || !self.is_on_link(gateway) {
             return Err(LocalError::Gateway { gateway, local: self });
@@ -91,12 +91,12 @@ impl Local {
         Ok(Local { gateway: Some(gateway), ..self })
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// To whom on the link packets for `peer` are handed; `None`: there is no way.
+    /// Returns the host on the link to which packets for `peer` are sent, or `None` if there is no route.
     pub fn next_hop(&self, peer: IpAddr) -> Option<IpAddr> {
         if self.is_on_link(peer) {
             Some(peer)
@@ -105,7 +105,7 @@ impl Local {
         }
     }
 
-    /// Whether it is an address of this link's network.
+    /// Returns true if `peer` is an address in the link's network.
     pub fn is_on_link(&self, peer: IpAddr) -> bool {
         let shift = u32::from(bits(self.address) - self.prefix);
         let network = |address| number(address).checked_shr(shift);

@@ -1,4 +1,4 @@
-//! What hosts of a link say to find each other: ARP (RFC 826) and neighbour discovery (RFC 4861), as bytes.
+//! Messages of address resolution: ARP (RFC 826) and neighbour discovery (RFC 4861).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,9 +7,9 @@ use thiserror::Error;
 use crate::ether::frame::{ETHERNET, IPV6, Mac, Sum, TYPE_IPV6};
 
 const TYPE_ARP: u16 = 0x0806;
-/// Bytes of ARP between Ethernet and IPv4 addresses.
+/// Size of an ARP message for Ethernet and IPv4, in bytes.
 const ARP: usize = 28;
-/// Hardware Ethernet, protocol IPv4, addresses of 6 and 4 bytes.
+/// Hardware type Ethernet, protocol IPv4, addresses of 6 and 4 bytes.
 const ARP_OF_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const ARP_ASKS: u16 = 1;
 const ARP_TELLS: u16 = 2;
@@ -17,69 +17,69 @@ const ARP_TELLS: u16 = 2;
 const PROTOCOL_ICMPV6: u8 = 58;
 const NEIGHBOUR_ASKS: u8 = 135;
 const NEIGHBOUR_TELLS: u8 = 136;
-/// Type, code, checksum, flags, target.
+/// Size of a neighbour message in bytes: type, code, checksum, flags, target.
 const NEIGHBOUR: usize = 24;
-/// Options, in units of 8 bytes, that tell an Ethernet address: the sender's, the target's.
+/// Types of options with an Ethernet address: the sender's, the target's. Their lengths are in units of 8 bytes.
 const OPTION_SENDER: u8 = 1;
 const OPTION_TARGET: u8 = 2;
-/// "You asked", and "forget what you knew".
+/// Flags of a neighbour advertisement: solicited and override, and override only.
 const TOLD_ON_REQUEST: u8 = 0x60;
 const TOLD_TO_ALL: u8 = 0x20;
-/// A packet with this many hops left has passed no router.
+/// Hop limit of a packet that has not passed a router.
 const HOPS_OF_LINK: u8 = 255;
 
-/// Bytes of the shortest frame, without its check sequence.
+/// Size of the shortest frame in bytes, without its check sequence.
 const SHORTEST_FRAME: usize = 60;
 const BROADCAST: Mac = [0xff; 6];
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// What a message says.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
-    /// "Who has this address?"
+    /// Request for the Ethernet address of an IP address.
     Asks,
-    /// "I have it."
+    /// Answer or announcement with an Ethernet address.
     Tells,
 }
 
-/// A message between hosts of a link. Both its addresses are of one family.
+/// Message of address resolution. Both its IP addresses are of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Whether it asks or tells.
+    /// Kind of the message.
     pub kind: MessageKind,
-    /// Who says it; unspecified where the sender has no address yet.
+    /// Address of the sender. Unspecified if it has none yet.
     pub from: IpAddr,
-    /// Ethernet address: of who asks, or of whom it tells about.
+    /// Ethernet address: that of the sender of a request, or the announced one.
     pub mac: Mac,
-    /// The address in question.
+    /// IP address in question.
     pub about: IpAddr,
 }
 
-/// Why a message is none.
+/// Reason why a message is invalid.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum MessageFlaw {
-    /// It ends before it should.
+    /// The message ends too early.
     #[error("truncated")]
     Truncated,
-    /// ARP between other addresses than those of Ethernet and IPv4, or that neither asks nor tells.
+    /// ARP between other kinds of addresses than Ethernet and IPv4, or neither a request nor an answer.
     #[error("ARP of another kind")]
     Kind,
-    /// Its checksum is wrong.
+    /// The checksum is wrong.
     #[error("of a wrong checksum")]
     Checksum,
-    /// It has come over a router, or says what such a message does not.
+    /// The message has passed a router, or has content that such a message must not have.
     #[error("not of this link")]
     NotOfLink,
-    /// An address in it is that of a group, or of nobody.
+    /// An address in the message is a group address or unspecified.
     #[error("of nobody's address")]
     Address,
 }
 
 impl Message {
-    /// Reads a frame; `None`: it is something else.
+    /// Parses a frame. Returns `None` if it is something else than a message of address resolution.
     ///
     /// # Errors
-    /// It is such a message, and what is wrong with it.
+    /// The flaw of a message of address resolution.
     pub fn parse(frame: &[u8]) -> Result<Option<Message>, MessageFlaw> {
         let Some((header, body)) = frame.split_first_chunk::<ETHERNET>() else { return Ok(None) };
         let source: Mac = [header[6], header[7], header[8], header[9], header[10], header[11]];
@@ -90,7 +90,8 @@ impl Message {
         }
     }
 
-    /// To whom a question about `about` goes: Ethernet and IP address of the group in which its owner is.
+    /// Returns the Ethernet and IP address of the group to which a request about `about` is sent. The owner of the
+    /// address belongs to it.
     pub fn group_of(about: IpAddr) -> (Mac, IpAddr) {
         match about {
             IpAddr::V4(_) => (BROADCAST, about),
@@ -103,7 +104,7 @@ impl Message {
         }
     }
 
-    /// The answer of who has the Ethernet address `mac` and the address in question, as a frame.
+    /// Returns the frame with the answer of the host that has the requested address and the Ethernet address `mac`.
     pub fn answer(&self, mac: Mac) -> Option<Vec<u8>> {
         let answer = Message { kind: MessageKind::Tells, from: self.about, mac, about: self.about };
         match self.from {
@@ -112,17 +113,17 @@ impl Message {
         }
     }
 
-    /// What tells all hosts of a link, unasked, that `address` is at `mac` now: a frame.
+    /// Returns the frame that announces to all hosts of a link, without a request, that `address` is now at `mac`.
     pub fn announce(address: IpAddr, mac: Mac) -> Option<Vec<u8>> {
         let message = |kind| Message { kind, from: address, mac, about: address };
         match address {
-            // A question about oneself (RFC 5227), which nobody need answer.
+            // A request about one's own address (RFC 5227), which needs no answer.
             IpAddr::V4(_) => message(MessageKind::Asks).emit(BROADCAST, address),
             IpAddr::V6(_) => message(MessageKind::Tells).emit(multicast(ALL_NODES), ALL_NODES.into()),
         }
     }
 
-    /// As a frame; `None`: its addresses are of different families.
+    /// Returns the message as a frame, or `None` if its addresses are of different families.
     pub fn emit(&self, to_mac: Mac, to: IpAddr) -> Option<Vec<u8>> {
         let mut frame = Vec::with_capacity(ETHERNET + IPV6 + NEIGHBOUR + 8);
         frame.extend(to_mac);
@@ -160,7 +161,7 @@ impl Message {
         };
         let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
         message.extend(about.octets());
-        // Who has no address yet tells none.
+        // A sender without an address omits the option.
         if self.kind == MessageKind::Tells || !from.is_unspecified() {
             message.extend([option, 1]);
             message.extend(self.mac);
@@ -221,7 +222,7 @@ fn parse_neighbour(bytes: &[u8], source: Mac) -> Result<Option<Message>, Message
     }
     let (sender, target) = read_options(options)?;
     let told = if kind == MessageKind::Asks { sender } else { target };
-    // Without the option it is known from the frame, which is how an answer to one host may leave it out.
+    // Without the option, the address is that of the frame. Answers to a single host may omit the option.
     let mac = told.unwrap_or(source);
     let is_nobody = kind == MessageKind::Tells && from.is_unspecified();
     if !is_of_one(mac) || from.is_multicast() || is_nobody || !is_host(about.into()) {
@@ -230,11 +231,11 @@ fn parse_neighbour(bytes: &[u8], source: Mac) -> Result<Option<Message>, Message
     Ok(Some(Message { kind, from: from.into(), mac, about: about.into() }))
 }
 
-/// The Ethernet addresses that options tell: the sender's, the target's.
+/// Returns the Ethernet addresses in the options: the sender's, the target's.
 fn read_options(mut options: &[u8]) -> Result<(Option<Mac>, Option<Mac>), MessageFlaw> {
     let (mut sender, mut target) = (None, None);
     while let [kind, units, ..] = *options {
-        // An option of length 0 would never end.
+        // An option of length 0 would loop forever.
         let bytes = usize::from(units) * 8;
         let option =
             options.get(..bytes).filter(|option| !option.is_empty()).ok_or(MessageFlaw::Truncated)?;
@@ -254,7 +255,7 @@ fn multicast(group: Ipv6Addr) -> Mac {
     [0x33, 0x33, a, b, c, d]
 }
 
-/// Not that of a group, nor none.
+/// Returns true if the address is neither a group address nor zero.
 fn is_of_one(mac: Mac) -> bool {
     mac[0] & 1 == 0 && mac != [0; 6]
 }
@@ -315,7 +316,7 @@ mod tests {
     fn neighbour_discovery_is_as_rfc_4861_has_it() {
         let question = asks("fd00::1", "fd00::12:3456");
         let frame = asked(&question);
-        // The group is made of the last three bytes; the checksum was computed by hand from RFC 4443.
+        // The group is formed from the last three bytes. The checksum was computed by hand from RFC 4443.
         let expected = [
             &[0x33, 0x33, 0xff, 0x12, 0x34, 0x56][..],
             &NEAR,
@@ -335,7 +336,7 @@ mod tests {
         let told =
             Message { kind: MessageKind::Tells, from: question.about, mac: FAR, about: question.about };
         assert_eq!(Message::parse(&answer), Ok(Some(told)));
-        // Who makes sure that an address is free has none yet, and all are told.
+        // A host that probes whether an address is free has none yet, so the answer goes to all nodes.
         let probe = asks("::", "fd00::2");
         assert_eq!(asked(&probe).len(), ETHERNET + IPV6 + NEIGHBOUR);
         assert_eq!(Message::parse(&asked(&probe)), Ok(Some(probe)));
@@ -369,7 +370,7 @@ mod tests {
         assert_eq!(flaw(&nd, &|frame| frame[77] ^= 1), Err(MessageFlaw::Checksum));
         assert_eq!(flaw(&nd, &|frame| frame[20] = 17), Ok(None), "UDP");
         assert_eq!(flaw(&nd, &|frame| frame[54] = 128), Ok(None), "an echo request");
-        // The length of the option, and the checksum with it: 1 more or less in the same word.
+        // Changes the length of the option, and adjusts the checksum by the difference.
         let with_units = |units: u8| {
             flaw(&nd, &|frame| {
                 let mut sum = u16::from_be_bytes([frame[56], frame[57]]);

@@ -1,4 +1,4 @@
-//! Who has an address on a link that the kernel does not know: asked for and answered by us, without I/O.
+//! Address resolution on a link that the kernel does not know, without I/O.
 
 mod local;
 mod message;

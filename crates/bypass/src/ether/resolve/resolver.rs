@@ -1,4 +1,4 @@
-//! Which Ethernet address belongs to which IP address of a link. Time is passed in, frames come out.
+//! Resolver of IP addresses to Ethernet addresses on a link. Time is an argument, and frames are returned.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,18 +8,18 @@ use super::local::Local;
 use super::message::{Message, MessageFlaw, MessageKind};
 use crate::ether::frame::Mac;
 
-/// What was heard longer ago is asked for again, and used meanwhile.
+/// Age at which an address is requested again. It is still used meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(30);
-/// What was heard so long ago is used no more.
+/// Age at which an address is no longer used.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
-/// Who does not answer is asked again after so long, then after twice as long, and so on.
+/// Time after which an unanswered request is repeated. It doubles with each repetition.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
-/// Doublings of that: the longest is 1.28 s.
+/// Largest number of doublings. The longest interval is 1.28 s.
 const MOST_DOUBLINGS: u32 = 6;
-/// Hosts that are remembered, 0.3 MB; there are some thousands on the largest links.
+/// Largest number of cached hosts, which take 0.3 MB. The largest links have some thousands.
 const MOST_KNOWN: usize = 4_096;
 
-/// Finds the hosts of one link, and answers those that look for this one.
+/// Resolves the hosts of one link, and answers requests about this end.
 #[derive(Debug)]
 pub struct Resolver {
     local: Local,
@@ -28,57 +28,60 @@ pub struct Resolver {
     claims: u64,
 }
 
-/// A host of the link.
+/// Host on the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
-    /// Its Ethernet address, and when it was told.
+    /// Ethernet address, and the time at which it was received.
     told: Option<(Mac, Duration)>,
-    /// When it was asked for, and how often since it was told.
+    /// Time of the last request, and the number of requests since the last answer.
     asked: Option<(Duration, u32)>,
 }
 
-/// How a packet gets to its next hop.
+/// Delivery of a packet to its next hop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// To this Ethernet address; `None`: it is not known yet.
+    /// Ethernet address of the next hop. `None` if it is not known yet.
     pub to: Option<Mac>,
-    /// A frame to send first, which asks for it.
+    /// Frame to send first, with a request for the address.
     pub ask: Option<Vec<u8>>,
 }
 
-/// What a frame was.
+/// Result of handling a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// No message between hosts of a link.
+    /// The frame is not a message of address resolution.
     Else,
-    /// A broken one.
+    /// The frame is an invalid message of address resolution.
     Flawed(MessageFlaw),
-    /// One, and the frame that answers it, if it is a question about this end.
+    /// The frame is a message of address resolution. If it is a request about this end, the frame with the answer is
+    /// returned.
     Message(Option<Vec<u8>>),
 }
 
 impl Resolver {
-    /// For the end of a link with this address and Ethernet address.
+    /// Creates a resolver for the end of a link with these addresses.
     pub fn new(local: Local, mac: Mac) -> Self {
         Resolver { local, mac, known: HashMap::new(), claims: 0 }
     }
 
-    /// How often somebody else said that it had this end's address, which must not be.
+    /// Returns how often another host claimed this end's address, which indicates a conflict.
     pub fn claims(&self) -> u64 {
         self.claims
     }
 
-    /// The link is up: a frame that tells all its hosts who this end is, for they may remember another adapter.
+    /// Returns the frame that announces this end to all hosts when the link comes up. They may have cached another
+    /// adapter.
     pub fn announce(&self) -> Option<Vec<u8>> {
         Message::announce(self.local.address(), self.mac)
     }
 
-    /// The link is down, and others may be there when it is up again.
+    /// Forgets all hosts when the link goes down, as others may be there when it comes up again.
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// How packets get to a peer; `None`: by no way. `now` counts from any moment, always the same.
+    /// Returns the delivery of packets to a peer, or `None` if there is no route. `now` is a time since a fixed but
+    /// arbitrary origin.
     #[inline]
     pub fn step(&mut self, peer: IpAddr, now: Duration) -> Option<Step> {
         let next = self.local.next_hop(peer)?;
@@ -116,14 +119,14 @@ impl Resolver {
         Step { to, ask: question.emit(group_mac, group) }
     }
 
-    /// A frame has come.
+    /// Handles a received frame.
     pub fn hear(&mut self, frame: &[u8], now: Duration) -> Heard {
         let message = match Message::parse(frame) {
             Ok(None) => return Heard::Else,
             Ok(Some(message)) => message,
             Err(flaw) => return Heard::Flawed(flaw),
         };
-        // Our own, on a link that gives back what is sent.
+        // Our own frame, on a link that loops frames back.
         if message.mac == self.mac {
             return Heard::Message(None);
         }
@@ -140,7 +143,8 @@ impl Resolver {
         Heard::Message(if asks_for_us { message.answer(self.mac) } else { None })
     }
 
-    /// A host has told its Ethernet address. Who was not asked for is remembered only if it looks for us: it is about to send.
+    /// Records the Ethernet address of a host. An address that was not requested is recorded only if the host asks
+    /// for us, because it is about to send.
     fn learn(&mut self, host: IpAddr, mac: Mac, now: Duration, looks_for_us: bool) {
         if !self.local.is_on_link(host) {
             return;
@@ -156,7 +160,7 @@ impl Resolver {
         }
     }
 
-    /// Forgets hosts that have not been heard of, then all: whoever is needed is asked for again.
+    /// Forgets hosts without a recent answer, then all hosts. They are requested again when needed.
     fn make_room(&mut self, now: Duration) {
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|_, host| host.told.is_some_and(|(_, at)| now.saturating_sub(at) < FRESH_FOR));
@@ -202,9 +206,9 @@ mod tests {
             assert_eq!(near.hear(&told, ms(2)), Heard::Message(None));
             let known = |mac| Some(Step { to: Some(mac), ask: None });
             assert_eq!(near.step(far_ip, ms(3)), known(FAR));
-            // Who asked is known without a question of one's own.
+            // A request also reveals the address of its sender.
             assert_eq!(far.step(near.local.address(), ms(3)), known(NEAR));
-            // To oneself, too.
+            // A peer may be this end itself.
             assert_eq!(near.step(near.local.address(), ms(3)), known(NEAR));
         }
     }
@@ -215,7 +219,7 @@ mod tests {
         let peer = ip("10.0.0.9");
         let asked: Vec<u64> =
             (0..4_000).filter(|now| near.step(peer, ms(*now)).unwrap().ask.is_some()).collect();
-        // 20 ms, then twice that each time, at most 1,280 ms.
+        // 20 ms at first, then twice as long each time, up to 1,280 ms.
         assert_eq!(asked, [0, 20, 60, 140, 300, 620, 1_260, 2_540, 3_820]);
     }
 
@@ -232,7 +236,7 @@ mod tests {
         let step = near.step(peer, ms(30_005)).unwrap();
         assert_eq!((step.to, step.ask.is_some()), (Some(FAR), true));
         assert_eq!(near.step(peer, ms(60_005)).unwrap().to, None);
-        // A host that has another adapter now.
+        // The host has got another adapter.
         near.hear(&tells([2; 6]).unwrap(), ms(60_010));
         assert_eq!(near.step(peer, ms(60_020)).unwrap(), Step { to: Some([2; 6]), ask: None });
     }
@@ -242,7 +246,7 @@ mod tests {
         for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
             let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
             let far_ip = far.local.address();
-            // Who does not know it does not remember it either.
+            // A host that was never requested is not recorded.
             assert_eq!(near.hear(&far.announce().unwrap(), ms(0)), Heard::Message(None));
             assert!(near.known.is_empty());
             let question = near.step(far_ip, ms(0)).unwrap().ask.unwrap();
@@ -269,17 +273,17 @@ mod tests {
     fn nobody_is_remembered_unasked_and_none_of_another_network() {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let mut far = resolver("10.0.0.2/24", FAR);
-        // About a third host.
+        // A request about a third host.
         let question = far.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
         assert_eq!(near.hear(&question, ms(0)), Heard::Message(None));
         assert!(near.known.is_empty());
-        // It looks for us, and says that it is of elsewhere: it is answered, and not remembered.
+        // A host of another network asks for us. It is answered and not recorded.
         let mut stranger = resolver("10.0.0.2/8", FAR);
         stranger.local = "10.7.0.2/8".parse().unwrap();
         let question = stranger.step(ip("10.0.0.1"), ms(0)).unwrap().ask.unwrap();
         answer(near.hear(&question, ms(0)));
         assert!(near.known.is_empty());
-        // It says that it has our address.
+        // A host claims our address.
         let mut thief = resolver("10.0.0.1/24", FAR);
         let claim = thief.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
         assert_eq!((near.hear(&claim, ms(0)), near.claims()), (Heard::Message(None), 1));

@@ -1,4 +1,4 @@
-//! Looking for packets in place of interrupts.
+//! Busy polling instead of interrupts.
 
 #![allow(unsafe_code, reason = "setsockopt takes a pointer; the block says why it is valid")]
 
@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Packets one look takes.
+/// Largest number of packets per poll.
 const BUDGET: libc::c_int = 64;
 
-/// From now on who waits for packets of this socket looks at the driver itself, for so long, and the adapter's interrupts stay
-/// off meanwhile.
+/// Enables busy polling: a thread that waits for packets of this socket polls the driver for this time, and the
+/// adapter's interrupts stay off meanwhile.
 pub(super) fn poll(socket: BorrowedFd<'_>, time: Duration) -> io::Result<()> {
     let us = libc::c_int::try_from(time.as_micros()).unwrap_or(libc::c_int::MAX);
     set(socket, libc::SO_PREFER_BUSY_POLL, 1)?;

@@ -1,4 +1,4 @@
-//! Memory from the kernel.
+//! Memory mappings of the kernel.
 
 #![allow(unsafe_code, reason = "mappings are memory behind a pointer; each block says why it is valid")]
 
@@ -9,27 +9,27 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// A mapping, readable and writable, until it is dropped.
+/// Readable and writable mapping. It is unmapped on drop.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<c_void>,
     bytes: usize,
 }
 
-// SAFETY: the mapping is of the process, whichever thread holds it; nothing here hands out references to its content.
+// SAFETY: the mapping belongs to the process and not to a thread. No references to its content are handed out here.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Memory of zeros.
+    /// Maps memory filled with zeros.
     pub(super) fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) =
             (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::POPULATE);
-        // SAFETY: a new mapping wherever the kernel puts it; it touches no memory that is in use.
+        // SAFETY: a new mapping at an address of the kernel's choice. It does not affect memory in use.
         let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags) }?;
         Mapping::of(start, bytes)
     }
 
-    /// What a descriptor has at `offset`.
+    /// Maps the memory of a descriptor at `offset`.
     pub(super) fn shared(descriptor: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: as above.
@@ -46,10 +46,10 @@ impl Mapping {
         self.bytes
     }
 
-    /// The place of `count` values of type `T` at `offset`.
+    /// Returns the address of `count` values of type `T` at `offset`.
     ///
     /// # Panics
-    /// They do not lie in the mapping, or not as `T` must be aligned.
+    /// If they are not within the mapping, or not aligned for `T`.
     pub(super) fn place<T>(&self, offset: usize, count: usize) -> *mut T {
         let end = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
         assert!(
@@ -57,7 +57,7 @@ impl Mapping {
             "{count} values at {offset} of {} bytes",
             self.bytes
         );
-        // SAFETY: inside the mapping, as has just been checked.
+        // SAFETY: the offset is within the mapping, as checked above.
         let place = unsafe { self.start.as_ptr().cast::<u8>().add(offset) };
         assert!(place.addr().is_multiple_of(align_of::<T>()), "aligned");
         place.cast()
@@ -66,7 +66,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this mapping and no other; who holds places of it holds it, too.
+        // SAFETY: unmaps this mapping only. The holder of an address in it also holds the mapping.
         let _ = unsafe { munmap(self.start.as_ptr(), self.bytes) };
     }
 }

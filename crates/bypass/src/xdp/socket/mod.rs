@@ -1,8 +1,8 @@
-//! AF_XDP sockets: memory shared with the kernel, and rings of places in it.
+//! AF_XDP sockets: memory shared with the kernel, and rings of descriptors into it.
 //!
-//! A [`Queue`] is one socket at one receive queue of an interface, with memory of its own. All that is `unsafe` about them is
-//! in this folder: what the kernel shares with us is reached through pointers, and who may touch which bytes is decided
-//! by the rings.
+//! A [`Queue`] is one socket on one receive queue of an interface, with its own memory. All `unsafe` code for these
+//! sockets is in this folder. Memory shared with the kernel is accessed through pointers, and the rings determine
+//! which side may access which bytes.
 
 mod busy;
 mod mapping;

@@ -1,4 +1,4 @@
-//! One socket at one queue of an interface.
+//! AF_XDP socket on one queue of an interface.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,48 +16,49 @@ use super::ring::{Consuming, Producing};
 use super::umem::Umem;
 use crate::xdp::stamp;
 
-/// Chunk sizes the kernel takes: powers of two up to a page.
+/// Chunk sizes that the kernel accepts are powers of two up to a page.
 const SMALL_CHUNK: usize = 2_048;
 const LARGE_CHUNK: usize = 4_096;
-/// What the kernel keeps free in front of a packet (XDP_PACKET_HEADROOM).
+/// Bytes that the kernel reserves in front of a packet (XDP_PACKET_HEADROOM).
 const KERNEL_HEADROOM: usize = 256;
-/// Packets that wait to be sent, of those that find room.
+/// Number of frames that can wait for sending.
 const SEND_FRAMES: usize = 2_048;
-/// Rings of the kernel hold powers of two; more than this is not worth the memory.
+/// Bounds on the chunks for receiving. The kernel's rings hold powers of two, and more chunks would not justify their
+/// memory.
 const MOST_RECEIVE_CHUNKS: usize = 1 << 15;
 const LEAST_RECEIVE_CHUNKS: usize = 256;
 
-/// The kernel takes a socket that was closed off its queue somewhat later: so long the queue may be busy for one that is gone.
+/// Time for which a queue may still be busy with a closed socket, as the kernel detaches it with a delay.
 const PREDECESSOR_GOES_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// What a queue is opened with.
+/// Configuration of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueConfig {
     /// Index of the interface.
     pub(crate) interface: u32,
-    /// Which of its queues.
+    /// Index of the queue.
     pub(crate) queue: u32,
-    /// The longest frame, in bytes.
+    /// Size of the largest frame in bytes.
     pub(crate) frame_bytes: usize,
-    /// Bytes for packets that have arrived and were not looked at.
+    /// Bytes for received packets that have not been processed.
     pub(crate) receive_bytes: usize,
-    /// Whether frames are sent, too.
+    /// True if the queue also sends.
     pub(crate) sends: bool,
-    /// How long the driver is looked at for packets by who waits for them.
+    /// Time for which a waiting thread polls the driver, or `None` for interrupts.
     pub(crate) busy_poll: Option<Duration>,
 }
 
-/// How packets get from the adapter into the memory. The kernel takes the first that the driver has.
+/// Transfer of packets from the adapter to memory. The kernel uses zero copy if the driver supports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// The adapter puts them there itself.
+    /// The adapter writes packets to the memory itself.
     ZeroCopy,
-    /// The kernel copies them.
+    /// The kernel copies packets to the memory.
     Copy,
 }
 
-/// A queue, or why there is none.
+/// Result of opening a queue.
 #[derive(Debug)]
 pub(crate) enum Opened {
     Queue(Box<Queue>),
@@ -65,21 +66,21 @@ pub(crate) enum Opened {
     NoSuchQueue,
 }
 
-/// What a call to the kernel has found.
+/// Result of a call to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kick {
-    /// Frames are on their way, as far as it is known.
+    /// Frames are being sent, as far as is known.
     Done,
     /// The interface is down.
     Down,
-    /// The interface is gone, and the socket with it.
+    /// The interface was removed, and the socket is unusable.
     Gone,
 }
 
-/// A socket with its memory and rings.
+/// Socket with its memory and rings.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    // The socket goes first, the memory last.
+    // Fields are dropped in this order: the socket first, the memory last.
     socket: OwnedFd,
     fill: Producing<u64>,
     completed: Consuming<u64>,
@@ -88,27 +89,27 @@ pub(crate) struct Queue {
     umem: Umem,
     chunk_bytes: usize,
     receive_chunks: usize,
-    /// Pieces of a packet that lies in several chunks, put together; and whether it is longer than any of ours.
+    /// Joined pieces of a packet that spans several chunks, and whether the packet exceeds the largest frame.
     joined: Vec<u8>,
     too_long: bool,
-    /// When the packet arrived of which pieces come, if that was noted.
+    /// Arrival time of the packet whose pieces are being joined, if it was recorded.
     stamp: Option<u64>,
     frame_bytes: usize,
 }
 
-/// What sending needs besides.
+/// State for sending.
 #[derive(Debug)]
 struct Sending {
     ring: Producing<XdpDesc>,
-    /// Where in the memory the first frame lies.
+    /// Address of the first frame.
     first: u64,
-    /// Bytes of the place of one frame: a whole number of chunks.
+    /// Size of a frame's slot in bytes, a whole number of chunks.
     frame_bytes: usize,
-    /// Places that are free.
+    /// Free slots.
     free: Vec<u32>,
-    /// Pieces of each place that the kernel still has.
+    /// Number of pieces of each slot that the kernel still owns.
     pieces: Vec<u8>,
-    /// Frames were put into the ring and the kernel has not been called since.
+    /// True if frames were put into the ring since the last call to the kernel.
     unsent: bool,
 }
 
@@ -116,7 +117,7 @@ impl Queue {
     /// Opens the socket and binds it.
     ///
     /// # Errors
-    /// What the kernel says; a queue that the interface does not have is none.
+    /// The error of the kernel. A queue that does not exist is not an error.
     pub(crate) fn open(config: &QueueConfig) -> io::Result<Opened> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
@@ -168,7 +169,7 @@ impl Queue {
         }
         fill.publish();
         if let Some(time) = config.busy_poll {
-            // Where the kernel has no such thing packets come by interrupts, as ever.
+            // Without support by the kernel, packets arrive by interrupts.
             let _ = super::busy::poll(fd, time);
         }
         match bind_to(fd, config, needed > chunk_bytes) {
@@ -192,13 +193,13 @@ impl Queue {
         })))
     }
 
-    /// Bytes of packets that may have arrived before some are dropped.
+    /// Returns the bytes of packets that can wait before packets are dropped.
     pub(crate) fn receive_bytes(&self) -> usize {
         self.receive_chunks * self.chunk_bytes.min(self.frame_bytes)
     }
 
-    /// Hands at most `most` frames that have arrived to `sink`, with when they did as far as that was noted, and returns how many
-    /// there were.
+    /// Passes at most `most` received frames to `sink`, each with its arrival time if it was recorded. Returns their
+    /// number.
     pub(crate) fn receive(&mut self, most: usize, mut sink: impl FnMut(&mut [u8], Option<u64>)) -> usize {
         let (mut count, mut pieces) = (0, 0);
         while count < most {
@@ -218,14 +219,15 @@ impl Queue {
                     self.joined.extend_from_slice(bytes);
                 }
                 if ends {
-                    // Of one that is too long the beginning, which says itself that more should follow.
+                    // A packet that is too long is truncated. Its headers announce more bytes than follow, so the
+                    // parser rejects it.
                     sink(&mut self.joined, self.stamp);
                     count += 1;
                     self.joined.clear();
                     self.too_long = false;
                 }
             }
-            // There is room: the ring holds as many as there are chunks.
+            // The fill ring has space, because it holds as many entries as there are chunks.
             if let Some(chunk) = self.umem.chunk_of(piece.addr) {
                 self.fill.push(chunk);
             }
@@ -240,7 +242,7 @@ impl Queue {
         count
     }
 
-    /// Frames there is room for.
+    /// Returns the number of free slots, after reclaiming some if there are fewer than `wanted`.
     pub(crate) fn room(&mut self, wanted: usize) -> usize {
         let Some(sending) = &mut self.sending else { return 0 };
         if sending.free.len() < wanted {
@@ -251,7 +253,7 @@ impl Queue {
         sending.free.len().min((sending.ring.room(most) / pieces) as usize)
     }
 
-    /// How packets get into its memory.
+    /// Returns how packets get into the memory.
     pub(crate) fn transfer(&self) -> Transfer {
         match sockopt::xdp_options(&self.socket) {
             Ok(options) if options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY) => Transfer::ZeroCopy,
@@ -259,8 +261,8 @@ impl Queue {
         }
     }
 
-    /// Has `write` write a frame, of the length it returns, and puts it among those to send; it may write none. False: there is no
-    /// room, of which [`room`](Queue::room) tells before.
+    /// Lets `write` fill a slot and queues it with the returned length. `write` may return `None`, which queues
+    /// nothing. Returns false without a free slot, which [`room`](Queue::room) excludes.
     #[inline]
     pub(crate) fn send(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         let Some(sending) = &mut self.sending else { return false };
@@ -286,7 +288,7 @@ impl Queue {
         true
     }
 
-    /// Has the kernel send what was given to it since the last call.
+    /// Makes the kernel send the frames queued since the last call.
     pub(crate) fn flush(&mut self) -> Kick {
         let Some(sending) = &mut self.sending else { return Kick::Done };
         if !std::mem::take(&mut sending.unsent) {
@@ -300,7 +302,7 @@ impl Queue {
         kicked
     }
 
-    /// Calls the kernel until it has taken all that is in the ring: of a long one it takes a part at a time.
+    /// Calls the kernel until it has taken the whole ring, as it takes a part of a long one at a time.
     fn kick(&mut self) -> Kick {
         let Some(sending) = &mut self.sending else { return Kick::Done };
         for _ in 0..SEND_FRAMES / 16 {
@@ -309,13 +311,13 @@ impl Queue {
             }
             match send(&self.socket, &[], SendFlags::DONTWAIT) {
                 Ok(_) => return Kick::Done,
-                // There is more; or it has no room, which what has left makes.
+                // There are more frames, or the completion ring is full, which reclaiming solves.
                 Err(Errno::AGAIN) => {
                     sending.reclaim(&mut self.completed);
                 }
                 Err(Errno::NETDOWN) => return Kick::Down,
                 Err(Errno::NXIO | Errno::NODEV) => return Kick::Gone,
-                // No memory or room now, which passes.
+                // Lack of memory or space is temporary.
                 Err(_) => break,
             }
         }
@@ -323,13 +325,13 @@ impl Queue {
         Kick::Done
     }
 
-    /// Has the driver look for packets.
+    /// Makes the driver poll for packets.
     pub(crate) fn look(&self) {
         let mut nothing = [0u8; 0];
         let _ = rustix::net::recv(&self.socket, &mut nothing, rustix::net::RecvFlags::DONTWAIT);
     }
 
-    /// Packets the kernel has dropped for want of room, since the queue was opened.
+    /// Returns the number of packets that the kernel has dropped for lack of space since the queue was opened.
     pub(crate) fn dropped(&self) -> u64 {
         sockopt::xdp_statistics(&self.socket).map_or(0, |seen| {
             seen.rx_dropped + seen.rx_ring_full.unwrap_or(0) + seen.rx_fill_ring_empty_descs.unwrap_or(0)
@@ -338,7 +340,7 @@ impl Queue {
 }
 
 impl Sending {
-    /// Takes back what has left.
+    /// Reclaims slots whose frames have been sent.
     fn reclaim(&mut self, completed: &mut Consuming<u64>) {
         let mut any = false;
         while let Some(address) = completed.pop() {
@@ -357,7 +359,8 @@ impl Sending {
     }
 }
 
-/// Binds with all that kernel and driver have: without a copy if they can, with packets of several pieces if those are needed.
+/// Binds the socket, with zero copy if the driver supports it, and with packets of several pieces if needed. Retries
+/// while the queue is busy.
 fn bind_to(socket: BorrowedFd<'_>, config: &QueueConfig, several_pieces: bool) -> Result<(), Errno> {
     let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     if several_pieces {

@@ -1,4 +1,4 @@
-//! Rings shared with the kernel: one side puts entries in, the other takes them out, and neither waits for the other.
+//! Rings shared with the kernel: one side adds entries, the other removes them, and neither waits for the other.
 
 #![allow(unsafe_code, reason = "rings lie in memory shared with the kernel; each block says why it is valid")]
 
@@ -10,7 +10,8 @@ use rustix::net::xdp::{XdpRingFlags, XdpRingOffset};
 
 use super::mapping::Mapping;
 
-/// A ring of `T`. What is an entry of ours and what of the kernel's, producer and consumer say: numbers that only grow, and wrap.
+/// Ring of `T`. The producer and consumer numbers determine which side owns an entry. They only grow, and wrap
+/// around.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     producer: *const AtomicU32,
@@ -18,25 +19,25 @@ pub(super) struct Ring<T> {
     flags: *const AtomicU32,
     entries: *mut T,
     mask: u32,
-    /// Our own side's number, and the other's as far as it was looked at.
+    /// Our own number, and the other side's number as last read.
     ours: u32,
     theirs: u32,
-    /// What the pointers are to.
+    /// Mapping that holds the ring.
     _memory: Mapping,
 }
 
-// SAFETY: the pointers are into the mapping, which moves with the ring, and all that is done through them takes `&mut self` or
-// is atomic.
+// SAFETY: the pointers are into the mapping, which moves with the ring. All accesses through them need `&mut self` or
+// are atomic.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// The ring of `size` entries (a power of two) that a socket has at `page_offset`.
+    /// Maps the ring of `size` entries (a power of two) that a socket has at `page_offset`.
     fn map(socket: BorrowedFd<'_>, at: &XdpRingOffset, page_offset: u64, size: u32) -> io::Result<Self> {
         let offset =
             |offset: u64| usize::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidData));
         let (entries, count) = (offset(at.desc)?, size as usize);
         let memory = Mapping::shared(socket, page_offset, entries + count * size_of::<T>())?;
-        // A kernel before 5.4 has no flags, and always wants to be called.
+        // Kernels before 5.4 have no flags.
         let flags = at.flags.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         Ok(Ring {
             producer: memory.place::<AtomicU32>(offset(at.producer)?, 1),
@@ -51,7 +52,7 @@ impl<T: Copy> Ring<T> {
     }
 
     fn producer(&self) -> &AtomicU32 {
-        // SAFETY: in the mapping, aligned, and only ever used as an atomic number by both sides.
+        // SAFETY: the address is within the mapping and aligned, and both sides use it as an atomic only.
         unsafe { &*self.producer }
     }
 
@@ -60,7 +61,7 @@ impl<T: Copy> Ring<T> {
         unsafe { &*self.consumer }
     }
 
-    /// Whether the kernel waits for a call before it goes on.
+    /// Returns true if the kernel waits for a call before it continues.
     pub(super) fn needs_wakeup(&self) -> bool {
         // SAFETY: as above.
         let flags = unsafe { &*self.flags }.load(Ordering::Relaxed);
@@ -68,22 +69,23 @@ impl<T: Copy> Ring<T> {
     }
 
     fn entry(&self, number: u32) -> *mut T {
-        // SAFETY: the mask keeps within the entries.
+        // SAFETY: the mask keeps the index within the entries.
         unsafe { self.entries.add((number & self.mask) as usize) }
     }
 }
 
-/// A ring into which this process puts entries.
+/// Ring to which this process adds entries.
 #[derive(Debug)]
 pub(super) struct Producing<T>(Ring<T>);
 
 impl<T: Copy> Producing<T> {
-    /// As [`Ring::map`].
+    /// Maps the ring; see [`Ring::map`].
     pub(super) fn map(socket: BorrowedFd<'_>, at: &XdpRingOffset, page: u64, size: u32) -> io::Result<Self> {
         Ring::map(socket, at, page, size).map(Producing)
     }
 
-    /// Entries there is room for, at least `wanted` if there are so many.
+    /// Returns the number of free entries. Reads the other side's number only if fewer than `wanted` are known to be
+    /// free.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let Producing(ring) = self;
         let room = |ring: &Ring<T>| (ring.mask + 1).saturating_sub(ring.ours.wrapping_sub(ring.theirs));
@@ -93,20 +95,22 @@ impl<T: Copy> Producing<T> {
         room(ring)
     }
 
-    /// Puts an entry in, which the kernel sees once it is [`publish`](Producing::publish)ed. False: there is no room.
+    /// Adds an entry, which the kernel sees after [`publish`](Producing::publish). Returns false without a free
+    /// entry.
     #[inline]
     pub(super) fn push(&mut self, value: T) -> bool {
         if self.room(1) == 0 {
             return false;
         }
         let Producing(ring) = self;
-        // SAFETY: there is room, so the kernel has let go of this entry (acquired above) and does not look before it is published.
+        // SAFETY: the entry is free, so the kernel has released it (acquired above) and does not read it before it is
+        // published.
         unsafe { ring.entry(ring.ours).write(value) };
         ring.ours = ring.ours.wrapping_add(1);
         true
     }
 
-    /// Hands all that was put in to the kernel.
+    /// Publishes all added entries to the kernel.
     pub(super) fn publish(&self) {
         self.0.producer().store(self.0.ours, Ordering::Release);
     }
@@ -116,17 +120,17 @@ impl<T: Copy> Producing<T> {
     }
 }
 
-/// A ring from which this process takes entries.
+/// Ring from which this process removes entries.
 #[derive(Debug)]
 pub(super) struct Consuming<T>(Ring<T>);
 
 impl<T: Copy> Consuming<T> {
-    /// As [`Ring::map`].
+    /// Maps the ring; see [`Ring::map`].
     pub(super) fn map(socket: BorrowedFd<'_>, at: &XdpRingOffset, page: u64, size: u32) -> io::Result<Self> {
         Ring::map(socket, at, page, size).map(Consuming)
     }
 
-    /// Takes an entry out, if there is one. The kernel may use its place once it is [`release`](Consuming::release)d.
+    /// Removes the next entry, if there is one. The kernel may reuse it after [`release`](Consuming::release).
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let Consuming(ring) = self;
@@ -136,13 +140,14 @@ impl<T: Copy> Consuming<T> {
                 return None;
             }
         }
-        // SAFETY: the kernel has published this entry (acquired above) and does not touch it before it is released.
+        // SAFETY: the kernel has published this entry (acquired above) and does not write to it before it is
+        // released.
         let value = unsafe { ring.entry(ring.ours).read() };
         ring.ours = ring.ours.wrapping_add(1);
         Some(value)
     }
 
-    /// Gives the places of all that was taken out back to the kernel.
+    /// Releases all removed entries to the kernel.
     pub(super) fn release(&self) {
         self.0.consumer().store(self.0.ours, Ordering::Release);
     }

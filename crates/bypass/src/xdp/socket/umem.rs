@@ -1,4 +1,4 @@
-//! The memory packets lie in: chunks of one size, each at any time ours or the kernel's.
+//! Memory of packets: chunks of one size, each owned by either this process or the kernel at any time.
 
 #![allow(
     unsafe_code,
@@ -29,29 +29,29 @@ impl Umem {
         self.memory.bytes()
     }
 
-    /// Where the chunk begins in which `address` lies; `None`: it lies in none.
+    /// Returns the start of the chunk that contains `address`, or `None` if it is outside the memory.
     pub(super) fn chunk_of(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address).ok().filter(|at| *at < self.bytes())?;
         Some((at - at % self.chunk_bytes) as u64)
     }
 
-    /// As many bytes in front of `address`; `None`: they are not of its chunk.
+    /// Returns the `len` bytes in front of `address`, or `None` if they are not in the same chunk.
     pub(super) fn in_front_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
         let before = address - self.chunk_of(address)?;
         let start = address.checked_sub(len as u64).filter(|_| before >= len as u64)?;
         self.bytes_mut(start, len)
     }
 
-    /// Bytes of this process: in chunks that the kernel does not have now. `None`: they do not lie in the memory.
+    /// Returns bytes in chunks that the kernel does not own now, or `None` if they are outside the memory.
     ///
-    /// The kernel writes only to chunks in the fill ring and reads only those in the send ring; who calls this has taken the
-    /// chunk out of a ring and not put it into another since. Were it otherwise, packets would be damaged, which protection or
-    /// CRC find.
+    /// The kernel writes only to chunks in the fill ring and reads only chunks in the send ring. The caller must have
+    /// taken the chunk from a ring and not put it into another one since. Otherwise packets would be damaged, which
+    /// their protection or CRC would detect.
     pub(super) fn bytes_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
         let at = usize::try_from(address).ok()?;
         let end = at.checked_add(len).filter(|end| *end <= self.bytes());
         end.map(|_| {
-            // SAFETY: inside the mapping, and `&mut self` says that nobody else of this process looks.
+            // SAFETY: the range is within the mapping, and `&mut self` excludes other accesses by this process.
             unsafe { std::slice::from_raw_parts_mut(self.memory.place::<u8>(at, len), len) }
         })
     }

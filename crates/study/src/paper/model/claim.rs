@@ -1,4 +1,4 @@
-//! What was published, and how it is judged.
+//! Schema of published results and the rules by which they are judged.
 
 use std::collections::BTreeMap;
 
@@ -8,123 +8,126 @@ use toml::Value;
 
 use super::{Only, Role};
 
-/// What was published.
+/// Published result that is compared with ours.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// In our words.
+    /// The claim in our words.
     pub text: String,
-    /// Where it is stated.
+    /// Section, figure or table that states it.
     pub source: String,
     /// The published number or relation.
     pub published: String,
-    /// The measure it is about.
+    /// Measure that the claim is about.
     pub measure: String,
-    /// The curve it is about; of one with variants, each is compared. `*` is about all curves together.
+    /// Curve that the claim is about. Each of its variants is compared. `*` stands for all curves together.
     pub series: String,
-    /// Only these panels, by name, heading or tag. Default: all.
+    /// Panels that the claim is about, by name, heading or tag. Default: all.
     #[serde(default)]
     pub panels: Vec<String>,
-    /// Only panels of this role. Default: of both.
+    /// Role that panels must have. Default: any.
     pub role: Option<Role>,
-    /// Only these values of the sweep, as they are written there; those that do not run are left out. Default: all.
+    /// Values of the sweep that the claim is about, as written there. Values that do not run at this size are
+    /// skipped. Default: all.
     #[serde(default)]
     pub at: Vec<Value>,
-    /// What it is compared with.
+    /// Point that the value is compared with. Without it the value itself is compared.
     pub versus: Option<Versus>,
-    /// Of each panel and curve the largest value of the sweep is compared, wherever it is: what is claimed of maxima.
+    /// Compares the largest value over the sweep, for each panel and curve. For claims about maxima.
     #[serde(default)]
     pub peak: bool,
-    /// How.
+    /// Comparison of the two values. Default: their ratio.
     #[serde(default)]
     pub compare: Compare,
-    /// From several panels and sweep values to one number.
+    /// Reduction of several panels and sweep values to one number. Default: the mean.
     #[serde(default)]
     pub over: Over,
-    /// Least number of the published band, or the bound that is published. A band has both.
+    /// Lower end of the published band, or a published lower bound. A band has both ends.
     pub at_least: Option<f64>,
-    /// Largest number of the published band, or the bound that is published.
+    /// Upper end of the published band, or a published upper bound.
     pub at_most: Option<f64>,
-    /// The number of which there would be no effect: from there on the claim is contradicted. Default: 1 of a ratio, 0 of other
+    /// Number that would mean no effect. The claim is contradicted from there on. Default: 1 for a ratio, 0 for other
     /// comparisons, none without `versus`.
     pub without_effect: Option<f64>,
-    /// Still counts as agreeing, in the unit compared.
+    /// Distance outside the band that still counts as agreement, in the unit compared.
     #[serde(default)]
     pub tolerance: f64,
-    /// How the number is shown.
+    /// Format in which the number is shown.
     pub show: Show,
-    /// It is judged at this size only. Absent: at both.
+    /// Size at which the claim is judged. Default: both.
     pub only: Option<Only>,
-    /// Another reading of a claim that is there already: judged and shown, but how the figure stands does not hinge on it.
+    /// True for a second reading of a claim that is listed already. It is judged and shown, but does not count in the
+    /// standing of the figure.
     #[serde(default)]
     pub aside: bool,
-    /// The parameter that was fitted to this figure: a claim that holds by that reproduces nothing, and does not count.
+    /// Parameter that was fitted to this figure. The claim then reproduces nothing and does not count.
     pub fitted: Option<String>,
-    /// The reason why it does not agree, by variant, each with the experiment that shows it. `""` is any variant.
+    /// Reasons why the claim does not agree, by variant, each with the figure that shows it. The key `""` stands for
+    /// any variant.
     #[serde(default)]
     pub why: BTreeMap<String, Why>,
 }
 
 impl Claim {
-    /// Whether the publication states it. Of our own bars `source` begins with another word than "section", "table",
-    /// "figure" or "appendix".
+    /// Returns true if the publication states the claim. The `source` of such a claim begins with "section", "table",
+    /// "figure" or "appendix". Bars that this project set itself begin with another word.
     pub fn is_published(&self) -> bool {
         ["section", "table", "figure", "appendix"].iter().any(|word| self.source.starts_with(word))
     }
 }
 
-/// The reason why a claim does not agree.
+/// Reason why a claim does not agree.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
-    /// In words.
+    /// The reason in words.
     pub says: String,
-    /// The figure of the same page that shows it.
+    /// Figure of the same page that shows the reason.
     pub figure: String,
 }
 
-/// Another point of the same figure; what is absent is as in the claim.
+/// Point that a claim is compared with. Absent fields are as in the claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Versus {
-    /// Curve; of the same variant if it has any.
+    /// Curve, of the same variant if it has variants.
     pub series: Option<String>,
-    /// Instead of a curve: one or all of the others, of measures of which the smallest is best.
+    /// Rival curves, as an alternative to `series`. Only for measures of which the smallest is best.
     pub against: Option<Against>,
-    /// Panel.
+    /// Name of the panel.
     pub panel: Option<String>,
-    /// Measure.
+    /// Name of the measure.
     pub measure: Option<String>,
-    /// Value of the sweep, as it is written there: what is claimed of growth.
+    /// Value of the sweep, as written there. For claims about growth along the sweep.
     pub at: Option<Value>,
 }
 
-/// Which of the other curves. Those of which a flow did not finish are no rivals.
+/// Rival curves of a comparison. A curve with an unfinished flow is not a rival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Against {
-    /// In each panel the one of the smallest mean over seeds.
+    /// The rival with the smallest mean over seeds, chosen in each panel.
     BestOfPanel,
-    /// Each of them over all panels that both have; the claim goes by the one for which it holds least.
+    /// Each rival, over all panels that both curves have. The rival against which the claim holds least decides.
     EveryOther,
 }
 
-/// How two numbers are compared.
+/// Comparison of a value with another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
-    /// Value over the other.
+    /// The value over the other.
     #[default]
     Ratio,
-    /// How much smaller it is, as a share of the other.
+    /// Decrease against the other value, as a share of it.
     Reduction,
-    /// How much larger it is, as a share of the other.
+    /// Increase against the other value, as a share of it.
     Increase,
-    /// How much larger it is, in its own unit.
+    /// Increase against the other value, in the unit of the measure.
     Difference,
 }
 
-/// From several numbers to one.
+/// Reduction of several numbers to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
@@ -137,26 +140,26 @@ pub enum Over {
     Max,
 }
 
-/// How a number is shown.
+/// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Show {
-    /// "1.30x".
+    /// Ratio: "1.30x".
     Ratio,
-    /// "12.0 %", of a share.
+    /// Share as a percentage: "12.0 %".
     Percent,
-    /// "1.20 ms", of nanoseconds.
+    /// Nanoseconds as a time: "1.20 ms".
     Time,
-    /// "92.1 Gbps", of bits per second.
+    /// Bits per second as a rate: "92.1 Gbps".
     Rate,
-    /// "22 B".
+    /// Bytes: "22 B".
     Bytes,
-    /// "64", as it is.
+    /// The number without a unit: "64".
     Plain,
 }
 
 impl Show {
-    /// The number as text.
+    /// Returns the number as text.
     pub fn show(self, value: f64) -> String {
         match self {
             Show::Ratio => format!("{value:.2}x"),

@@ -1,35 +1,35 @@
-//! What a figure is computed from.
+//! Schema of measures and traces: the quantities that a figure takes from a run.
 
 use serde::Deserialize;
 
-/// A quantity over time: a sum of what was sampled.
+/// Quantity over time: a weighted sum of sampled series.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// Its name.
+    /// Name of the trace. Measures refer to it.
     pub name: String,
-    /// What is added up.
+    /// Summands of the trace.
     pub terms: Vec<Term>,
 }
 
-/// One summand.
+/// Summand of a trace.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
-    /// Payload rate received by this host, bits per second.
+    /// Host whose received payload rate is sampled, in bits per second.
     pub host: Option<String>,
-    /// Rate on the wire of this directed link ("leaf0>spine0"), bits per second.
+    /// Directed link ("leaf0>spine0") whose rate is sampled, headers included, in bits per second.
     pub link: Option<String>,
-    /// Bytes queued for this directed link.
+    /// Directed link whose queue length is sampled, in bytes.
     pub queue: Option<String>,
-    /// Rate the policy of this flow allows, bits per second; the scenario follows the flow.
+    /// Flow whose rate allowed by the policy is sampled, in bits per second. The scenario must follow the flow.
     pub flow_rate: Option<u32>,
-    /// Bytes the receiver of this flow holds ahead of a gap; the scenario follows the flow.
+    /// Flow whose receiver's bytes held ahead of a gap are sampled. The scenario must follow the flow.
     pub flow_held: Option<u32>,
-    /// Multiplies the sample.
+    /// Factor by which the sample is multiplied. Default: 1.
     #[serde(default = "one")]
     pub factor: f64,
-    /// Of a `link`: only the payload counts, if all packets are full.
+    /// For a `link`, counts the payload only, on the assumption that all packets are full.
     #[serde(default)]
     pub payload: bool,
 }
@@ -38,73 +38,73 @@ fn one() -> f64 {
     1.0
 }
 
-/// What a figure is computed from.
+/// Quantity from which a measure is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
-    /// Completion time of each flow: until its last byte is delivered.
+    /// Completion time of each flow, until its last byte is delivered.
     Fct,
-    /// Time until the sender has the last acknowledgement, of each flow.
+    /// Time of each flow until the sender has its last acknowledgement.
     AckedFct,
-    /// Bytes over completion time of each flow.
+    /// Bytes over completion time, of each flow.
     Throughput,
-    /// Completion time over that of an idle network, of each flow.
+    /// Completion time over the completion time in an idle network, of each flow.
     Slowdown,
-    /// What was delivered until the last flow finished, for each host that sends.
+    /// Payload delivered over the time from the first post to the last delivery, for each host that sends.
     HostThroughput,
-    /// Largest out-of-order degree of each flow, packets.
+    /// Largest out-of-order degree of each flow, in packets.
     OooDegree,
-    /// Packets that arrived behind a later one, of each flow.
+    /// Packets of each flow that arrived after a packet with a higher sequence number.
     OooPackets,
-    /// The same as a share of the packets sent, in all.
+    /// Packets that arrived out of order, as a share of all packets sent.
     OooShare,
-    /// Congestion notifications that reached the sender, of each flow.
+    /// Congestion notification packets that reached the sender, of each flow.
     Cnps,
-    /// Bytes on the wire of copies and notices over payload, in all.
+    /// Bytes of copies and notices on the links, over payload, of all flows together.
     Overhead,
-    /// Copies of packets in flight, in all.
+    /// Number of copies made of packets in flight, over all flows.
     Copies,
-    /// Notices of a change of path, in all.
+    /// Number of notices of a change of path, over all flows.
     Notices,
-    /// Rate the policies of a group allowed, mean over samples.
+    /// Rate that the policies of a group allowed, as a mean over samples.
     PolicyRate,
-    /// Bytes a receiver of a group held ahead of a gap, mean over samples.
+    /// Bytes that a receiver of a group held ahead of a gap, as a mean over samples.
     Held,
     /// Completion time of each job.
     JobTime,
     /// Largest egress queue of each link.
     Queue,
-    /// Acknowledgements and other control packets: share of the bytes hosts send.
+    /// Share of the bytes sent by hosts that are acknowledgements and other control packets.
     AckShare,
-    /// Times PFC paused a link, in all.
+    /// Number of times that PFC paused a link, over all links.
     Pauses,
-    /// Answers that external switches gave in place of the far end.
+    /// Answers that external switches sent in place of the far end.
     Answers,
-    /// Flows that external switches found congested and kept apart.
+    /// Flows that external switches found congested and isolated.
     IsolatedFlows,
-    /// Packets dropped, in all.
+    /// Packets dropped, over all links.
     Drops,
     /// Packets dropped, as a share of the data packets sent.
     LossShare,
-    /// Packets sent again, in all.
+    /// Packets retransmitted, over all flows.
     Retransmissions,
     /// Flows that did not finish.
     Unfinished,
-    /// Times between packets of a message as they leave, to the next bound of six a decade; the scenario observes
-    /// departures.
+    /// Times between departures of consecutive packets of a message, each rounded up to a bound. There are six bounds
+    /// per decade. The scenario must observe departures.
     Gaps,
-    /// Share of them that are longer than `from_us`.
+    /// Share of these times that are longer than `from_us`.
     GapShare,
-    /// Share of the bytes that took paths of `links` links, over the share under uniform spraying; the scenario observes
-    /// departures.
+    /// Share of the bytes that took paths of `links` links, over that share under uniform spraying. The scenario must
+    /// observe departures.
     LengthShare,
-    /// A trace, over a span of time.
+    /// Values of a trace within a span of time.
     Trace,
-    /// Bytes of a connection's policy in memory.
+    /// Memory size of one connection's policy state, in bytes.
     StateBytes,
 }
 
-/// One number from many.
+/// Statistic that reduces many values to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stat {
@@ -117,45 +117,45 @@ pub enum Stat {
     Max,
     /// Sum.
     Sum,
-    /// 1st percentile: the P99 tail of what should be large.
+    /// 1st percentile: the P99 tail of a quantity that should be large.
     P1,
     /// Median.
     P50,
     /// 99th percentile.
     P99,
-    /// Largest over mean.
+    /// Largest value over the mean.
     MaxOverMean,
     /// Jain's fairness index.
     Jain,
-    /// Longest time a trace is below `below` without a break, nanoseconds.
+    /// Longest uninterrupted time for which a trace is below `below`, in nanoseconds.
     TimeBelow,
 }
 
-/// A figure of a run.
+/// One number that a figure takes from a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Its name; plots and claims refer to it.
+    /// Name of the measure. Plots and claims refer to it.
     pub name: String,
-    /// What it is computed from.
+    /// Quantity from which the number is computed.
     pub of: Of,
-    /// How.
+    /// Statistic over the values. Default: the mean.
     #[serde(default)]
     pub stat: Stat,
-    /// Only flows and jobs of this workload group.
+    /// Workload group to which flows and jobs must belong.
     pub group: Option<String>,
-    /// Only flows of more bytes than this.
+    /// Size in bytes that a flow must exceed to count.
     pub larger_than_bytes: Option<u64>,
-    /// For traces: which one.
+    /// Name of the trace, for `trace`.
     pub trace: Option<String>,
-    /// For traces: from this time, microseconds. For `gap-share`: longer than this.
+    /// Start of the span for traces, in microseconds. For `gap-share`, the bound that a gap must exceed. Default: 0.
     #[serde(default)]
     pub from_us: f64,
-    /// For `length-share`: links from host to host.
+    /// Number of links from host to host, for `length-share`.
     pub links: Option<u32>,
-    /// For traces: to this time, microseconds.
+    /// End of the span for traces, in microseconds. Default: the end of the run.
     pub to_us: Option<f64>,
-    /// For `time-below`: the level, in the unit of the trace.
+    /// Level for `time-below`, in the unit of the trace. Default: 0.
     #[serde(default)]
     pub below: f64,
 }

@@ -1,4 +1,4 @@
-//! What the files of a paper's folder say: the schema, and nothing computed from it.
+//! Schema of the files in a paper's folder. Nothing here is computed from them.
 
 use std::collections::BTreeMap;
 
@@ -23,211 +23,215 @@ pub struct PaperFile {
     pub title: String,
     /// Authors, venue, year.
     pub citation: String,
-    /// What the evaluation shows and how ours differs, for the page; paragraphs.
+    /// Remarks for the page: results of the evaluation and differences from ours. One entry per paragraph.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Figures and tables in the order of the page; each is a file `NAME.toml` beside this one.
+    /// Figures and tables in the order of the page. Each has a file `NAME.toml` beside this one.
     pub figures: Vec<String>,
-    /// Curves of the figures that have none of their own.
+    /// Curves for figures that define none of their own.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// The variant by which the paper's figures stand or fall. Default: as printed.
+    /// Variant by which the paper's figures are judged. Default: as printed.
     pub judged: Option<Variant>,
-    /// Readings of what the publication leaves open.
+    /// Readings of points that the publication leaves open.
     #[serde(default)]
     pub reading: Vec<Reading>,
-    /// What the publication shows, in its order: every figure and table that has a result.
+    /// Every figure and table of the publication that shows a result, in the publication's order.
     #[serde(default)]
     pub shown: Vec<Shown>,
-    /// Changes that panels name, so that a fabric or a traffic is written once.
+    /// Named sets of changes that panels refer to, so that a fabric or a traffic pattern is written once.
     #[serde(default)]
     pub part: BTreeMap<String, Part>,
-    /// `--quick`.
+    /// Settings of `--quick` for the whole paper.
     pub quick: Scale,
-    /// `--full`.
+    /// Settings of `--full` for the whole paper.
     pub full: Scale,
 }
 
-/// A figure, table or part of one, as the publication numbers it.
+/// Figure or table of the publication, or a part of one, under its published number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
-    /// "Figure 4a", "Table I".
+    /// Name, for instance "Figure 4a" or "Table I".
     pub name: String,
-    /// What it shows, in our words.
+    /// Description of the content, in our words.
     pub what: String,
-    /// Ours that repeat it.
+    /// Figures of this project that repeat it.
     #[serde(default)]
     pub figures: Vec<String>,
-    /// Why nothing here repeats it.
+    /// Reason why no figure of this project repeats it. Empty if one does.
     #[serde(default)]
     pub no_counterpart: String,
 }
 
-/// Changes under a name, for panels to put together.
+/// Named set of changes that panels combine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Fields changed.
+    /// Scenario fields changed at both sizes.
     #[serde(default)]
     pub set: Table,
-    /// Fields changed by `--quick`.
+    /// Further fields changed by `--quick`.
     #[serde(default)]
     pub quick: Table,
-    /// Fields changed by `--full`.
+    /// Further fields changed by `--full`.
     #[serde(default)]
     pub full: Table,
 }
 
-/// What `--quick` or `--full` means for the whole paper.
+/// Settings of `--quick` or `--full` for the whole paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scale {
-    /// Seeds, 1 to this.
+    /// Number of seeds. Runs use seeds 1 to this number.
     pub seeds: u32,
 }
 
-/// `NAME.toml`: a figure or a table.
+/// `NAME.toml`: a figure or table that is repeated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FigureFile {
     /// Caption, in our words.
     pub title: String,
-    /// Where in the paper.
+    /// Place in the publication.
     pub section: String,
-    /// What a reader must know to judge the comparison.
+    /// Note that a reader needs to judge the comparison.
     #[serde(default)]
     pub note: String,
-    /// A scenario: its file relative to the paper's folder, or the scenario itself. Absent: nothing runs.
+    /// Scenario: a file name relative to the paper's folder, or the scenario inline. Without it nothing runs.
     pub scenario: Option<Value>,
-    /// Fields changed in every run, as `--set` does.
+    /// Scenario fields changed in every run, as `--set` does.
     #[serde(default)]
     pub set: Table,
-    /// Variations drawn side by side. Absent: one.
+    /// Variations drawn side by side. Default: one panel without changes.
     #[serde(default)]
     pub panel: Vec<Panel>,
-    /// Variations drawn as curves. Absent: those of the paper.
+    /// Variations drawn as curves. Default: the curves of the paper.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// Curves beside those.
+    /// Curves in addition to `series`.
     #[serde(default)]
     pub more: Vec<Series>,
-    /// Readings of the paper by which every curve without a variant is run, once each.
+    /// Names of readings under which every curve without a variant is run, once each.
     #[serde(default)]
     pub readings: Vec<String>,
-    /// A field varied along the x axis.
+    /// Field varied along the x axis.
     pub sweep: Option<Sweep>,
-    /// Figures over time.
+    /// Quantities over time.
     #[serde(default)]
     pub trace: Vec<Trace>,
-    /// Figures of a run.
+    /// Numbers taken from each run.
     #[serde(default)]
     pub measure: Vec<Measure>,
-    /// The picture.
+    /// Description of the picture.
     pub plot: Plot,
-    /// Measures by which curves are ranked in each panel; the smallest is best unless it is a throughput or an index.
+    /// Measures by which curves are ranked in each panel. The smallest value is best, except for throughputs and
+    /// Jain's index.
     #[serde(default)]
     pub rank: Vec<String>,
-    /// What was published.
+    /// Published results that are compared with ours.
     #[serde(default)]
     pub claim: Vec<Claim>,
-    /// Curves that were published, drawn beside ours.
+    /// Published curves, drawn beside ours.
     #[serde(default)]
     pub published: Vec<Published>,
-    /// What `--quick` changes.
+    /// Changes made by `--quick`.
     #[serde(default)]
     pub quick: Change,
-    /// What `--full` changes.
+    /// Changes made by `--full`.
     #[serde(default)]
     pub full: Change,
-    /// It was measured on a testbed of hosts and switches, and a lab can repeat it.
+    /// Settings for repeating the figure in a lab. Present if the publication measured it on a testbed of hosts and
+    /// switches.
     pub testbed: Option<Testbed>,
 }
 
-/// How a figure that was measured on a testbed is repeated in a lab.
+/// Settings for repeating a testbed figure in a lab.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testbed {
-    /// The schemes of the curves that are measured; each is simulated, too.
+    /// Schemes of the curves that are measured. Each is simulated as well.
     pub schemes: Vec<String>,
-    /// What a reader must know of this figure in a lab, for the page.
+    /// Remark about this figure in a lab, for the page.
     #[serde(default)]
     pub says: String,
-    /// Seeds, unless the user says. Default: as many as are simulated.
+    /// Number of seeds, unless the user gives one. Default: the number that the simulation uses.
     pub seeds: Option<u32>,
-    /// Fields changed in both runs, after the scheme.
+    /// Fields changed in the measured and in the simulated run, after the scheme.
     #[serde(default)]
     pub set: Table,
 }
 
-/// What `--quick` or `--full` changes in a figure.
+/// Changes that `--quick` or `--full` makes to a figure.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// In words, for the page.
+    /// Description of the changes, for the page.
     #[serde(default)]
     pub says: String,
-    /// Seeds, unless the user says.
+    /// Number of seeds, unless the user gives one. Default: the number for the whole paper.
     pub seeds: Option<u32>,
-    /// Fields changed.
+    /// Scenario fields changed.
     #[serde(default)]
     pub set: Table,
 }
 
-/// One of the pictures side by side.
+/// One of the pictures drawn side by side.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
-    /// Its name; claims refer to it.
+    /// Name of the panel. Claims refer to it.
     pub name: String,
-    /// Heading it stands under in a heat map.
+    /// Heading above the panel in a heat map.
     #[serde(default)]
     pub group: String,
-    /// What it has in common with others, for claims and curves to refer to.
+    /// Tags that this panel shares with others. Claims and curves refer to them.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Whether values may be chosen by its results.
+    /// Permitted use of the panel's results when defaults are chosen.
     pub role: Option<Role>,
-    /// It runs at this size only. Absent: at both.
+    /// Size at which the panel runs. Default: both.
     pub only: Option<Only>,
-    /// Curves it does not have.
+    /// Names of curves that this panel leaves out.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Values of the sweep are multiplied by this here: where the published run had another load than it names, say.
+    /// Factor on the values of the sweep in this panel, for instance where the published run had another load than
+    /// the one it states.
     pub scale: Option<f64>,
-    /// Changes of the paper's `[part]` that it is made of, in order.
+    /// Names of `[part]` entries of the paper whose changes the panel applies, in order.
     #[serde(default)]
     pub parts: Vec<String>,
-    /// Fields changed.
+    /// Scenario fields changed at both sizes.
     #[serde(default)]
     pub set: Table,
-    /// Fields changed by `--quick`.
+    /// Further fields changed by `--quick`.
     #[serde(default)]
     pub quick: Table,
-    /// Fields changed by `--full`.
+    /// Further fields changed by `--full`.
     #[serde(default)]
     pub full: Table,
 }
 
 impl Panel {
-    /// Whether `name` is its name, its heading or one of its tags.
+    /// Returns true if `name` is the panel's name, its heading or one of its tags.
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.group == name || self.tags.iter().any(|tag| tag == name)
     }
 }
 
-/// What the results of a panel may be used for. Who chooses values by all that can be seen learns nothing from it.
+/// Permitted use of a panel's results. Held-out panels exist because a check on the data that chose the defaults
+/// proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Defaults may be chosen by them.
+    /// The results may be used to choose defaults.
     Fit,
-    /// They check what was chosen by others.
+    /// The results may only check defaults that were chosen on other panels.
     HeldOut,
 }
 
 impl Role {
-    /// As files write it.
+    /// Returns the name as files write it.
     pub fn name(self) -> &'static str {
         match self {
             Role::Fit => "fit",
@@ -236,55 +240,55 @@ impl Role {
     }
 }
 
-/// The only size at which a panel runs.
+/// Single size at which a panel runs or a claim is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Only {
-    /// With `--quick`.
+    /// Only with `--quick`.
     Quick,
-    /// With `--full`.
+    /// Only with `--full`.
     Full,
 }
 
-/// A curve.
+/// Curve of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// Its name; claims refer to it. Curves of one name differ in `variant`.
+    /// Name of the curve. Claims refer to it. Curves with the same name differ in `variant`.
     pub name: String,
-    /// The variant: as printed, ours, or a reading. Absent where there is one only.
+    /// Variant: as printed, ours, or a reading. Absent if the curve has no variants.
     pub variant: Option<Variant>,
-    /// Scheme, as in a scenario. Absent: the scenario's.
+    /// Name of the scheme, as in a scenario. Default: the scenario's.
     pub scheme: Option<String>,
-    /// Only in panels with one of these tags. Default: in all.
+    /// Tags of the panels that have this curve; one match is enough. Default: all panels.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Fields changed, after the scheme.
+    /// Scenario fields changed, after the scheme.
     #[serde(default)]
     pub set: Table,
 }
 
 impl Series {
-    /// Whether `panel` has this curve.
+    /// Returns true if `panel` has this curve.
     pub fn is_in(&self, panel: &Panel) -> bool {
         let wanted = self.tags.is_empty() || self.tags.iter().any(|tag| panel.tags.contains(tag));
         wanted && !panel.without.contains(&self.name)
     }
 }
 
-/// A field varied along the x axis.
+/// Field varied along the x axis.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// The field.
+    /// Name of the field.
     pub key: String,
-    /// Its values with `--full`.
+    /// Values of the field with `--full`.
     pub values: Vec<Value>,
-    /// Its values with `--quick`. Default: `values`.
+    /// Values of the field with `--quick`. Default: `values`.
     pub quick: Option<Vec<Value>>,
 }
 
-/// A value as people write it.
+/// Returns a value as text, strings without their quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,29 +1,30 @@
-//! How a figure is drawn.
+//! Schema of the picture of a figure.
 
 use serde::Deserialize;
 
 use super::Of;
 
-/// The picture.
+/// Description of the picture.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
     /// Kind of picture.
     pub kind: PlotKind,
-    /// For `cdf`: of what.
+    /// Quantity whose distribution a `cdf` shows.
     pub of: Option<Of>,
-    /// For `lines` and `bars`: which measure.
+    /// Measure that `lines` and `bars` show.
     pub measure: Option<String>,
-    /// For `lines` and `bars`: further measures, each in pictures of its own.
+    /// Further measures for `lines` and `bars`. Each gets pictures of its own.
     #[serde(default)]
     pub also: Vec<String>,
-    /// For `bars`, instead: several, beside each other, in a picture a panel and curve. For `heat-map`: a map each.
+    /// Measures of a `bars` picture that shows several beside each other, in one picture per panel and curve. In a
+    /// `heat-map`, one map per measure.
     #[serde(default)]
     pub measures: Vec<String>,
     /// Unit of the values: "ms", "us", "Gbps", "KB", "MB", "packets", "%" or nothing.
     #[serde(default)]
     pub unit: String,
-    /// For `traces`: unit of the time axis, "us" (default) or "ms".
+    /// Unit of the time axis of `traces`: "us" (default) or "ms".
     pub time: Option<String>,
     /// Label of the x axis.
     #[serde(default)]
@@ -31,10 +32,10 @@ pub struct Plot {
     /// Label of the y axis.
     #[serde(default)]
     pub y: String,
-    /// Logarithmic axis of values.
+    /// True if the axis of values is logarithmic.
     #[serde(default)]
     pub log: bool,
-    /// Horizontal lines.
+    /// Horizontal reference lines.
     #[serde(default)]
     pub level: Vec<Level>,
 }
@@ -43,9 +44,9 @@ pub struct Plot {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// What it is.
+    /// Label of the line.
     pub name: String,
-    /// Where, in the unit of the plot.
+    /// Value at which the line is drawn, in the unit of the plot.
     pub at: f64,
 }
 
@@ -53,35 +54,36 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
-    /// Cumulative distribution, one curve a series.
+    /// Cumulative distribution, one curve per series.
     Cdf,
-    /// A measure over the sweep, one curve a series.
+    /// Measure over the sweep, one curve per series.
     Lines,
-    /// A measure, a group of bars for each sweep value or panel.
+    /// Measure as bars, one group per sweep value or panel.
     Bars,
-    /// Traces over time, one picture a series.
+    /// Traces over time, one picture per series.
     Traces,
-    /// Measures of which the smallest is best: a row a panel, a column a curve, coloured by how far from the row's best.
+    /// Table of measures of which the smallest is best. Rows are panels, columns are curves. The colour shows the
+    /// ratio to the best value of the row.
     HeatMap,
-    /// No picture: the table of measures says it all.
+    /// No picture. The table of measures is the whole result.
     Table,
 }
 
-/// A curve that was published.
+/// Published curve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// Of which measure.
+    /// Measure that the values belong to.
     pub measure: String,
-    /// Of which curve.
+    /// Curve that the values belong to.
     pub series: String,
-    /// In which panel. Default: in all.
+    /// Panel in which the values are drawn. Default: every panel.
     pub panel: Option<String>,
-    /// A value for each of the sweep's `values`, in the unit of the plot.
+    /// One value for each of the sweep's `values`, in the unit of the plot.
     pub values: Vec<f64>,
 }
 
-/// How much of the base unit (nanoseconds, bits per second, bytes, a share) a plot's unit is.
+/// Returns the number of base units (nanoseconds, bits per second, bytes, or a share) in one unit of a plot.
 pub(crate) fn unit_factor(unit: &str) -> Option<f64> {
     Some(match unit {
         "" | "packets" | "B" | "ns" => 1.0,

@@ -1,9 +1,9 @@
-//! Variants of a curve: the scheme as printed, ours, and readings of what the publication leaves open.
+//! Variants of a curve: the scheme as printed, ours, and readings of points that the publication leaves open.
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-/// Name of a variant. Curves of one name differ in it.
+/// Name of a variant. Curves with the same name differ in their variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Variant(String);
@@ -13,25 +13,25 @@ impl Variant {
     pub const AS_PRINTED: &str = "as printed";
     /// The scheme with this project's repairs.
     pub const OURS: &str = "ours";
-    /// Measured on real hosts, in a lab.
+    /// Results measured on real hosts, in a lab.
     pub const MEASURED: &str = "measured";
-    /// Simulated beside what was measured.
+    /// Results simulated for comparison with a measurement.
     pub const SIMULATED: &str = "simulated";
-    /// The names that need no `[[reading]]`.
+    /// Names that need no `[[reading]]`.
     pub(crate) const BUILT_IN: [&str; 2] = [Self::AS_PRINTED, Self::OURS];
 
-    /// The variant of this name.
+    /// Creates the variant of this name.
     pub fn new(name: &str) -> Self {
         Variant(name.to_owned())
     }
 
-    /// The name, as files and pages have it.
+    /// Returns the name, as files and pages write it.
     pub fn name(&self) -> &str {
         &self.0
     }
 }
 
-/// A reading of what the publication leaves open, by which figures are repeated.
+/// Interpretation of a point that the publication leaves open. Figures are repeated under it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
@@ -39,7 +39,7 @@ pub struct Reading {
     pub name: String,
     /// Text or code that supports it: section, equation, file.
     pub source: String,
-    /// Fields changed, after those of the curve, where a figure lists the reading.
+    /// Scenario fields that the reading changes, applied after those of the curve.
     #[serde(default)]
     pub set: Table,
 }
